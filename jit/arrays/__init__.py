@@ -1,0 +1,1 @@
+"""Array types: flat, nested, matrix, complex, quaternion, tensor; conversion and exchange."""

@@ -1,0 +1,1 @@
+"""From scheduled trace to LLVM IR, host objects and PTX."""

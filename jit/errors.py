@@ -1,0 +1,36 @@
+"""The exceptions that luxgrad raises on purpose.
+
+The tree, with the built-in classes each one can also be caught as::
+
+    LuxgradError
+    ├── SceneError            (ValueError)         a scene, parameter or asset cannot be used as given
+    │   ├── FileFormatError                        a file exists but its contents are damaged or unsupported
+    │   └── MissingFileError  (FileNotFoundError)  a file that was asked for is not there
+    └── CompileError          (RuntimeError)       a traced program cannot be turned into a kernel
+
+Each message says what was asked for, what was found, where, and what to do.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CompileError", "FileFormatError", "LuxgradError", "MissingFileError", "SceneError"]
+
+
+class LuxgradError(Exception):
+    """Base of every exception that luxgrad raises on purpose."""
+
+
+class SceneError(LuxgradError, ValueError):
+    """A scene, one of its parameters or one of its assets cannot be used as given."""
+
+
+class FileFormatError(SceneError):
+    """A file exists, but its contents are damaged, truncated or of an unsupported kind."""
+
+
+class MissingFileError(SceneError, FileNotFoundError):
+    """A file that was asked for does not exist; the message holds the path as it was written."""
+
+
+class CompileError(LuxgradError, RuntimeError):
+    """A traced program cannot be turned into a kernel; the message names the user's line."""

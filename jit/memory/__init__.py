@@ -1,0 +1,1 @@
+"""Memory: caching pool, planner, arena, streaming, reports."""

@@ -1,0 +1,1 @@
+"""One row per operation: meaning, lowering, derivative, sample intervals."""

@@ -1,0 +1,1 @@
+"""Passes over the trace: schedule, value numbering, folding, verification."""

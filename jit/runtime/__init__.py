@@ -1,0 +1,1 @@
+"""Running kernels: thread pool, CUDA driver, events, kernel cache."""

@@ -1,0 +1,1 @@
+"""Ray intersection: accelerators behind one operation of the trace."""

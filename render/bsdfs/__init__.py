@@ -1,0 +1,1 @@
+"""Surface scattering models, one file each."""

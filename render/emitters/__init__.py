@@ -1,0 +1,1 @@
+"""Light sources, one file each."""

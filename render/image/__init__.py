@@ -1,0 +1,1 @@
+"""Images: the Bitmap class and the file formats it reads and writes."""

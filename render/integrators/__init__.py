@@ -1,0 +1,1 @@
+"""Integrators: rendering and its derivatives, one file each."""

@@ -1,0 +1,1 @@
+"""Contracts of shapes, materials, lights, sensors and integrators; read these first."""

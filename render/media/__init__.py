@@ -1,0 +1,1 @@
+"""Participating media, phase functions and volumes."""

@@ -1,0 +1,1 @@
+"""Sample generators, one file each."""

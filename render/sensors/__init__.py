@@ -1,0 +1,1 @@
+"""Cameras and other sensors, one file each."""

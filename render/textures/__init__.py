@@ -1,0 +1,1 @@
+"""Textures and spectra, one file each."""
