@@ -50,6 +50,7 @@ class Properties:
         self._locations = dict(locations or {})
         self._kinds = dict(kinds or {})
         self._entry = entry
+        self._table = {parameter.name: parameter for parameter in (entry.parameters if entry else None) or ()}
         self._queried: set[str] = set()
         self._converted: dict[str, Any] = {}
         self._bound: dict[str, list[str]] | None = None
@@ -64,7 +65,7 @@ class Properties:
     def get(self, name: str, default: Any = _UNSET) -> Any:
         """Return a property or, if it was not given, `default`, else the table's default, else None."""
         if default is not _UNSET and name not in self:
-            parameter = self._table().get(name)
+            parameter = self._table.get(name)
             return default if parameter is None or default is None else slots.convert(parameter, default, self)
         value = self._lookup(name)
         return None if value is _UNSET else value
@@ -72,7 +73,7 @@ class Properties:
     def _lookup(self, name: str) -> Any:
         if name in self._converted:
             return self._converted[name]
-        parameter = self._table().get(name)
+        parameter = self._table.get(name)
         if parameter is None:
             self._queried.add(name)
             value = self._values.get(name, _UNSET)
@@ -107,7 +108,7 @@ class Properties:
         """Return True if the property was given (a default does not count)."""
         if not isinstance(name, str):
             return False
-        return bool(self._bindings().get(name)) if name in self._table() else name in self._values
+        return bool(self._bindings().get(name)) if name in self._table else name in self._values
 
     has_property = __contains__
 
@@ -164,7 +165,7 @@ class Properties:
         return self._slot("volume", name, default)
 
     def _slot(self, kind: str, name: str, default: float | None) -> Any:
-        if name in self._table():
+        if name in self._table:
             return self[name] if default is None else self.get(name, default)
         self._queried.add(name)
         value = self._values.get(name, default)
@@ -187,6 +188,8 @@ class Properties:
 
     def unqueried(self) -> list[str]:
         """Return the given properties that the plugin has neither asked for nor lists in its table."""
+        if self.kind == "scene":  # a scene takes any object
+            self.objects()
         bound = {source for sources in self._bindings().values() for source in sources}
         ignored = self._entry.ignored if self._entry else frozenset()
         return [n for n in self._values if n not in self._queried and n not in bound and n not in ignored]
@@ -222,18 +225,14 @@ class Properties:
         raise SceneError("\n".join(lines))
 
     def _known_names(self) -> list[str]:
-        table = self._table()
+        table = self._table
         return list(table) if table else sorted(self._queried)
-
-    def _table(self) -> dict[str, Parameter]:
-        parameters = self._entry.parameters if self._entry else None
-        return {parameter.name: parameter for parameter in parameters or ()}
 
     def _bindings(self) -> dict[str, list[str]]:
         """Return, per parameter of the table, the names of the given properties that it takes."""
         if self._bound is None:
             self._bound = {}
-            table = self._table()
+            table = self._table
             for name in self._values:
                 kind = self.kind_of(name)
                 target = table.get(name)

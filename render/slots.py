@@ -275,4 +275,6 @@ def build(plugin: PluginEntry, props: Properties) -> Any:
     made = plugin.factory(props)
     if plugin.parameters is None:
         props.refuse_unqueried()
+    if object_kind(made) is None and hasattr(made, "__dict__"):
+        made.plugin_kind = plugin.kind
     return made

@@ -37,7 +37,7 @@ class SpectrumValue:
 
 def object_kind(value: Any) -> str | None:
     """Return the plugin kind of an object ("bsdf", "shape" ...), or None for values and foreign objects."""
-    kind = getattr(type(value), "plugin_kind", None)
+    kind = getattr(type(value), "plugin_kind", None) or getattr(value, "__dict__", {}).get("plugin_kind")
     return kind if isinstance(kind, str) else None
 
 

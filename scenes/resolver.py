@@ -1,0 +1,75 @@
+"""Finds the files that scenes name."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..jit.errors import MissingFileError
+
+__all__ = ["FileResolver", "default_resolver", "search_paths"]
+
+
+class FileResolver:
+    """A list of folders searched in order; immutable. Without folders, the current folder is searched."""
+
+    __slots__ = ("folders",)
+
+    def __init__(self, folders: Iterable[str | Path] = ()) -> None:
+        self.folders = tuple(dict.fromkeys(Path(folder) for folder in folders))
+
+    def prepend(self, folder: str | Path) -> FileResolver:
+        """Return a resolver that searches `folder` first."""
+        return FileResolver((Path(folder), *self.folders))
+
+    def append(self, folder: str | Path) -> FileResolver:
+        """Return a resolver that searches `folder` last."""
+        return FileResolver((*self.folders, Path(folder)))
+
+    def find(self, name: str) -> Path | None:
+        """Return the path of the file or folder, or None; backslashes count as slashes where needed."""
+        spellings = [name, name.replace("\\", "/")] if "\\" in name else [name]
+        for spelling in spellings:
+            for folder in self.folders or (Path(),):
+                candidate = folder / spelling
+                try:
+                    if candidate.exists():
+                        return candidate
+                except (OSError, ValueError):  # too long a name, a zero byte
+                    continue
+        return None
+
+    def resolve(self, name: str) -> Path:
+        """Return the path of an existing file; MissingFileError names it as written and the folders searched."""
+        found = self.find(name) if name else None
+        if found is None:
+            folders = ", ".join(str(folder.absolute()) for folder in self.folders or (Path(),))
+            where = "" if Path(name).is_absolute() else f"; searched in {folders}"
+            raise MissingFileError(f'file "{name}" not found{where}')
+        return found
+
+    def __repr__(self) -> str:
+        return f"FileResolver({[str(folder) for folder in self.folders]})"
+
+
+_default: contextvars.ContextVar[FileResolver] = contextvars.ContextVar("luxgrad_resolver")
+
+
+def default_resolver() -> FileResolver:
+    """Return the resolver that loaders of this thread start from: the current folder and `search_paths`."""
+    return _default.get(FileResolver()).append(Path())
+
+
+@contextmanager
+def search_paths(*folders: str | Path) -> Iterator[None]:
+    """Search scenes' files also in these folders, within a `with` block of this thread."""
+    resolver = _default.get(FileResolver())
+    for folder in reversed(folders):
+        resolver = resolver.prepend(folder)
+    token = _default.set(resolver)
+    try:
+        yield
+    finally:
+        _default.reset(token)
