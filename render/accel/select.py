@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from .geometry import Geometry
 from .interface import Accelerator
 
-KINDS = ("auto", "embree")
+KINDS = ("auto", "embree", "bvh")
 
 
 def build(geometry: Sequence[Geometry], kind: str = "auto", width: int = 16) -> Accelerator:
@@ -17,6 +17,10 @@ def build(geometry: Sequence[Geometry], kind: str = "auto", width: int = 16) -> 
     """
     if kind not in KINDS:
         raise ValueError(f"accelerator '{kind}' was asked for; known are {', '.join(KINDS)}")
+    if kind == "bvh":
+        from .bvh import BvhAccelerator
+
+        return BvhAccelerator(geometry, width)
     from .embree import EmbreeAccelerator
 
     return EmbreeAccelerator(geometry, width)
