@@ -88,6 +88,8 @@ def read_xml(text: str | bytes, source: str) -> Element:
     builder = _Builder(source)
     parser = DefusedXMLParser(target=builder)
     builder.parser = parser.parser
+    # Buffered text would be reported where it ends, not where it begins.
+    builder.parser.buffer_text = False
     try:
         parser.feed(text)
         root = parser.close()
