@@ -6,14 +6,15 @@ The tree, with the built-in classes each one can also be caught as::
     ├── SceneError            (ValueError)         a scene, parameter or asset cannot be used as given
     │   ├── FileFormatError                        a file exists but its contents are damaged or unsupported
     │   └── MissingFileError  (FileNotFoundError)  a file that was asked for is not there
-    └── CompileError          (RuntimeError)       a traced program cannot be turned into a kernel
+    ├── CompileError          (RuntimeError)       a traced program cannot be turned into a kernel
+    └── SymbolicError         (RuntimeError)       a value is needed that exists only inside a recorded loop or branch
 
 Each message says what was asked for, what was found, where, and what to do.
 """
 
 from __future__ import annotations
 
-__all__ = ["CompileError", "FileFormatError", "LuxgradError", "MissingFileError", "SceneError"]
+__all__ = ["CompileError", "FileFormatError", "LuxgradError", "MissingFileError", "SceneError", "SymbolicError"]
 
 
 class LuxgradError(Exception):
@@ -34,3 +35,7 @@ class MissingFileError(SceneError, FileNotFoundError):
 
 class CompileError(LuxgradError, RuntimeError):
     """A traced program cannot be turned into a kernel; the message names the user's line."""
+
+
+class SymbolicError(LuxgradError, RuntimeError):
+    """A value is needed that exists only while a recorded loop, branch or call runs."""

@@ -1,0 +1,264 @@
+"""From a numbered program to the text of one kernel, for W lanes on the host.
+
+A kernel is `void kernel(i64 begin, i64 end, i64 chunk, ptr args)` over the packets [begin, end); `args` holds the
+element count and then one word per parameter of the program. Code is written scope by scope: what is uniform once per
+chunk, the rest once per packet, loops and branches nested as recorded.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dtypes import Bool, DType, UInt32
+from ..ops.row import Row
+from ..passes.program import ENTRY, PACKET, Instr, Program
+from ..trace import ACTIVE, BITS, BRANCH, CAST, COUNTER, DATA, GATHER, LITERAL, LOOP, OUT, PHI, SCATTER, TRACE_RAY
+from . import memory
+from .emitter import Emitter, Value
+from .reduce import Accumulator
+
+
+class KernelWriter:
+    """Writes one program; `parameters` are the literals that became kernel arguments (word by instruction)."""
+
+    def __init__(self, program: Program, width: int, parameters: dict[int, int], emitter: Emitter | None = None) -> None:
+        self.program, self.width, self.parameters = program, width, parameters
+        self.e = emitter or Emitter(width)
+        self.values: dict[int, Value] = {}
+        self.pointers: dict[int, str] = {}
+        self.phis: dict[tuple[int, int], Value] = {}
+        self.outs: dict[tuple[int, int], Value] = {}
+        self.actives: dict[int, Value] = {}
+        self.by_scope: list[list[int]] = [[] for _ in program.parents]
+        for number, instr in enumerate(program.instrs):
+            self.by_scope[instr.scope].append(number)
+
+    def text(self, attributes: str, name: str = "kernel") -> str:
+        """Return the module's text."""
+        self._write_body()
+        e = self.e
+        head = f"define void @{name}(i64 %begin, i64 %end, i64 %chunk, ptr noalias readonly %args) #0 {{\nentry:"
+        body = "\n".join([head, *e.entry, *e.lines, "}"])
+        return "\n".join([*e.globals, *e.declarations, body, f"attributes #0 = {{ {attributes} }}", ""])
+
+    def pointer(self, slot: int) -> str:
+        """Return the pointer that parameter `slot` holds, loaded once in the entry block."""
+        if slot not in self.pointers:
+            self.pointers[slot] = self.argument(slot, "ptr")
+        return self.pointers[slot]
+
+    def argument(self, slot: int, kind: str) -> str:
+        """Return the word of parameter `slot` as IR type `kind`, loaded in the entry block."""
+        e = self.e
+        address, word = e.name("a"), e.name("p")
+        e.entry.append(f"  {address} = getelementptr i64, ptr %args, i64 {slot + 1}")
+        e.entry.append(f"  {word} = load {kind}, ptr {address}, align 8, !invariant.load !0")
+        return word
+
+    def _write_body(self) -> None:
+        e, program = self.e, self.program
+        e.globals["!0 = !{}"] = None
+        e.entry.append("  %count = load i64, ptr %args, align 8, !invariant.load !0")
+        self._scope(ENTRY)
+        head, tail, done = e.new_label("packet"), e.new_label("next"), e.new_label("done")
+        accumulators = [Accumulator(e, self.values, *r, program.instrs[r[1]].dtype) for r in program.reductions]
+        before = e.label
+        e.branch(head)
+        e.start(head)
+        e.lines.append(f"  %i = phi i64 [ %begin, %{before} ], [ %inext, %{tail} ]")
+        for a in accumulators:
+            a.begin(before, tail)
+        e.line(f"%base = mul i64 %i, {self.width}")
+        self._scope(PACKET)
+        self._stores()
+        for a in accumulators:
+            a.add(self.valid)
+        e.branch(tail)
+        e.start(tail)
+        e.line("%inext = add i64 %i, 1")
+        e.line("%more = icmp ult i64 %inext, %end")
+        e.branch_if("%more", head, done)
+        e.start(done)
+        for a in accumulators:
+            a.finish(self.pointer(a.slot))
+        e.line("ret void")
+
+    @property
+    def valid(self) -> Value:
+        """Return the mask of lanes below the element count."""
+        if PACKET not in self.actives:
+            raise RuntimeError("the mask of valid lanes is used before it is written")
+        return self.actives[PACKET]
+
+    def _stores(self) -> None:
+        e = self.e
+        for slot, number in self.program.stores:
+            value = self.values[number]
+            memory.store(e, value, self.pointer(slot), "%base")
+
+    def _scope(self, scope: int) -> None:
+        if scope == PACKET:
+            self.actives[PACKET] = self._lane_mask()
+        for number in self.by_scope[scope]:
+            self._instr(number, self.program.instrs[number])
+
+    def _lane_mask(self) -> Value:
+        e = self.e
+        left = e.raw("sub i64 %count, %base")
+        few = e.raw(f"icmp ult i64 {left}, {self.width}")
+        lanes = e.raw(f"select i1 {few}, i64 {left}, i64 {self.width}")
+        narrow = e.raw(f"trunc i64 {lanes} to i32")
+        return e.lanes() < e.splat(UInt32, narrow)
+
+    def _instr(self, number: int, instr: Instr) -> None:
+        op = instr.op
+        values = self.values
+        if op.__class__ is Row:
+            args = [values[a] for a in instr.args]
+            source = args[1].dtype if op.mask_first else args[0].dtype
+            values[number] = op.lower(self.e, source, *args)
+            return
+        values[number] = _WRITERS[op](self, instr, number)  # type: ignore[assignment]
+
+    def _literal(self, instr: Instr, number: int) -> Value:
+        dtype = instr.dtype
+        slot = self.parameters.get(number)
+        if slot is None:
+            from ..dtypes import unpack
+
+            return self.e.const(dtype, unpack(dtype, instr.node.attr))
+        word = self.argument(slot, "i64")
+        return self.e.splat(dtype, _from_word(self.e, dtype, word))
+
+    def _data(self, instr: Instr, number: int) -> Value:
+        slot, uniform = instr.attr
+        pointer = self.pointer(slot)
+        return memory.load(self.e, instr.dtype, pointer, None if uniform else "%base")
+
+    def _counter(self, instr: Instr, number: int) -> Value:
+        e = self.e
+        return e.splat(UInt32, e.raw("trunc i64 %base to i32")) + e.lanes()
+
+    def _active(self, instr: Instr, number: int) -> Value:
+        return self.actives[instr.scope]
+
+    def _cast(self, instr: Instr, number: int) -> Value:
+        return self.values[instr.args[0]].cast(instr.dtype)
+
+    def _bits(self, instr: Instr, number: int) -> Value:
+        return self.values[instr.args[0]].bits(instr.dtype)
+
+    def _gather(self, instr: Instr, number: int) -> Value:
+        index, mask = (self.values[a] for a in instr.args)
+        slot, large = instr.attr
+        return memory.gather(self.e, instr.dtype, self.pointer(slot), index, mask, large)
+
+    def _phi(self, instr: Instr, number: int) -> Value:
+        return self.phis[instr.attr]
+
+    def _out(self, instr: Instr, number: int) -> Value:
+        return self.outs[instr.args[0], instr.attr]
+
+    def _scatter(self, instr: Instr, number: int) -> None:
+        value, index, mask = (self.values[a] for a in instr.args)
+        slot, op, _, exclusive = instr.attr
+        memory.scatter(self.e, self.pointer(slot), value, index, mask, op, exclusive)
+
+    def _trace(self, instr: Instr, number: int) -> None:
+        pointers = [self.pointer(slot) for slot in instr.attr[-1]]
+        results = instr.source.emit(self.e, [self.values[a] for a in instr.args], pointers)
+        for position, value in enumerate(results):
+            self.outs[number, position] = value
+
+    def _loop(self, instr: Instr, number: int) -> None:
+        e = self.e
+        keep, scope_cond, scope_body, cond, outs, _ = instr.attr
+        head, body, done = e.new_label("loop"), e.new_label("body"), e.new_label("endloop")
+        active = self._enclosing_mask(instr.scope)
+        before = e.label
+        e.branch(head)
+        e.start(head)
+        slots: list[tuple[int, Value, Value]] = []
+        for position, init in zip((*keep, -1), (*(self.values[a] for a in instr.args), active), strict=True):
+            state = Value(e, init.dtype, e.name("phi"))
+            slots.append((len(e.lines), state, init))
+            e.lines.append("")
+            self.phis[scope_cond, position] = state
+        running = slots[-1][1]
+        self.actives[scope_cond] = running
+        self._scope(scope_cond)
+        going = running & self.values[cond]
+        self.actives[scope_body] = going
+        e.branch_if(e.any(going), body, done)
+        e.start(body)
+        self._scope(scope_body)
+        following = []
+        for (_, state, _), out in zip(slots, outs, strict=False):
+            new = self.values[out]
+            following.append(new if self.width == 1 else e.select(going, new, state))
+        following.append(going)
+        end = e.label
+        e.branch(head)
+        for (line, state, init), new in zip(slots, following, strict=True):
+            lanes = e.type(state.dtype)
+            e.lines[line] = f"  {state.name} = phi {lanes} [ {init.name}, %{before} ], [ {new.name}, %{end} ]"
+        e.start(done)
+        for position, (_, state, _) in zip(keep, slots, strict=False):
+            self.outs[number, position] = state
+
+    def _branch(self, instr: Instr, number: int) -> None:
+        e = self.e
+        keep, scopes, arm_outs, _, defaults = instr.attr
+        active = self._enclosing_mask(instr.scope)
+        results = [self.values[d] for d in defaults]
+        for scope, condition, outs in zip(scopes, instr.args, arm_outs, strict=True):
+            mask = active & self.values[condition]
+            arm, after = e.new_label("arm"), e.new_label("endarm")
+            before = e.label
+            e.branch_if(e.any(mask), arm, after)
+            e.start(arm)
+            self.actives[scope] = mask
+            self._scope(scope)
+            chosen = []
+            for old, out in zip(results, outs, strict=True):
+                new = self.values[out]
+                chosen.append(new if self.width == 1 else e.select(mask, new, old))
+            end = e.label
+            e.branch(after)
+            e.start(after)
+            merged = []
+            for old, new in zip(results, chosen, strict=True):
+                lanes = e.type(old.dtype)
+                merged.append(e.op(old.dtype, f"phi {lanes} [ {new.name}, %{end} ], [ {old.name}, %{before} ]"))
+            results = merged
+        for position, value in zip(keep, results, strict=True):
+            self.outs[number, position] = value
+
+    def _enclosing_mask(self, scope: int) -> Value:
+        while scope not in self.actives:
+            scope = self.program.parents[scope]
+        return self.actives[scope]
+
+
+_WRITERS: dict[Any, Any] = {
+    LITERAL: KernelWriter._literal,
+    DATA: KernelWriter._data,
+    COUNTER: KernelWriter._counter,
+    ACTIVE: KernelWriter._active,
+    CAST: KernelWriter._cast,
+    BITS: KernelWriter._bits,
+    GATHER: KernelWriter._gather,
+    PHI: KernelWriter._phi,
+    OUT: KernelWriter._out,
+    SCATTER: KernelWriter._scatter,
+    TRACE_RAY: KernelWriter._trace,
+    LOOP: KernelWriter._loop,
+    BRANCH: KernelWriter._branch,
+}
+
+
+def _from_word(e: Emitter, dtype: DType, word: str) -> str:
+    if dtype is Bool:
+        return e.raw(f"trunc i64 {word} to i1")
+    bits = word if dtype.bits == 64 else e.raw(f"trunc i64 {word} to i{dtype.bits}")
+    return bits if not dtype.is_float else e.raw(f"bitcast i{dtype.bits} {bits} to {dtype.llvm}")

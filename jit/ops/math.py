@@ -1,0 +1,1 @@
+"""Transcendental functions: filled in by the polynomials of `codegen/polynomials.py`."""

@@ -1,0 +1,276 @@
+"""From nodes to a numbered program: placement in scopes, value numbering, parameters, and the key of the kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..trace import (
+    ACTIVE,
+    AFTER,
+    BITS,
+    BRANCH,
+    CAST,
+    COUNTER,
+    DATA,
+    GATHER,
+    LITERAL,
+    LOOP,
+    OUT,
+    PHI,
+    REDUCE,
+    SCATTER,
+    TRACE_RAY,
+    Node,
+    Scope,
+)
+from .order import Live, live_effects, topological
+
+ENTRY, PACKET = 0, 1  # scopes that every kernel has: once per chunk, once per packet
+GRAIN = 8192  # elements per chunk at least: below, handing over costs more than it gains
+GRAIN_HEAVY = 512  # likewise for kernels with loops or rays
+PRIVATE_LIMIT = 16 << 20  # bytes of a scatter target up to which every chunk gets its own copy
+
+
+class Instr:
+    """One numbered operation: what is computed, from which numbers, in which scope."""
+
+    __slots__ = ("op", "dtype", "args", "attr", "scope", "node", "source")
+
+    def __init__(self, op: Any, dtype: Any, args: tuple[int, ...], attr: Any, scope: int, node: Node) -> None:
+        self.op, self.dtype, self.args, self.attr, self.scope, self.node = op, dtype, args, attr, scope, node
+        self.source: Any = None  # for code generation: the node's original attribute
+
+
+class Program:
+    """The content of one kernel over `size` elements.
+
+    `params` lists the words of the argument block after the element count: ("load" | "gather" | "target" | "store" |
+    "partial" | "literal" | "pointer", payload). Equal `key`s mean equal code but for the bytes of `literals`.
+    """
+
+    def __init__(self, roots: list[Node], size: int, chunk_limit: int = 64) -> None:
+        self.size = size
+        self.chunk_limit = chunk_limit
+        self.roots = roots
+        self.instrs: list[Instr] = []
+        self.params: list[tuple[str, Any]] = []
+        self.literals: list[tuple[int, bytes]] = []  # (instruction, bytes)
+        self.parents: list[int] = [-1, ENTRY]
+        self.kinds: list[str] = ["entry", "loop"]
+        self.depths: list[int] = [0, 1]
+        self._scope_ids: dict[int, int] = {}
+        self._scopes: list[Scope] = []
+        self._tables: list[dict[Any, int]] = [{}, {}]
+        self._number: dict[int, int] = {}
+        self._buffers: dict[tuple[str, int], int] = {}
+        self.targets: list[Node] = [r for r in roots if r.op is AFTER]
+        self.bound: dict[int, Any] = {}  # results by id of their node, while a launch is prepared
+        self.copies: dict[int, int] = {}  # targets that every chunk has a copy of -> number of copies
+        self.privates: dict[int, Any] = {}  # their memory
+        self._build()
+
+    def _build(self) -> None:
+        order = topological(self.roots)
+        self.live: Live | None = None
+        heavy = any(n.op is LOOP or n.op is TRACE_RAY for n in order)
+        self.chunks = max(1, min(self.chunk_limit, self.size // (GRAIN_HEAVY if heavy else GRAIN)))
+        if any(n.op is LOOP or n.op is BRANCH for n in order if n.buf is None):
+            self.live = Live(self.roots)
+            order = topological(self.roots, self.live.children)
+        for n in order:
+            if n.op is not AFTER or n.buf is not None:
+                self._number[id(n)] = self._visit(n)
+        self.stores: list[tuple[int, int]] = []  # (parameter, instruction)
+        self.reductions: list[tuple[int, int, str]] = []  # (parameter, instruction of the operand, reduction)
+        self.outputs: list[Node] = []
+        for root in self.roots:
+            if root.op is AFTER:
+                continue
+            if root.op is REDUCE:
+                operand = self._number[id(root.args[0])]
+                self.reductions.append((self._param("partial", root), operand, root.attr))
+            else:
+                self.stores.append((self._param("store", root), self._number[id(root)]))
+            self.outputs.append(root)
+        self.effects = [
+            self._number[id(e)] for root in self.roots if root.op is AFTER for e in root.attr.effects if e.op is SCATTER
+        ]
+
+    def structure(self) -> tuple[Any, ...]:
+        """Return the key without the literals' values."""
+        return (
+            tuple((i.op.name, i.dtype.order, i.args, i.attr, i.scope) for i in self.instrs),
+            tuple(self.parents),
+            tuple(self.kinds),
+            tuple(kind for kind, _ in self.params),
+            tuple(self.stores),
+            tuple(self.reductions),
+            self.size == 1,
+        )
+
+    def _param(self, kind: str, payload: Any) -> int:
+        self.params.append((kind, payload))
+        return len(self.params) - 1
+
+    def _buffer(self, kind: str, n: Node) -> int:
+        key = (kind, id(n.buf))
+        if key not in self._buffers:
+            self._buffers[key] = self._param(kind, n)
+        return self._buffers[key]
+
+    def scope_id(self, scope: Scope | None) -> int:
+        """Return the number of a recorded scope; parents are numbered first."""
+        if scope is None:
+            return PACKET
+        known = self._scope_ids.get(id(scope))
+        if known is not None:
+            return known
+        parent = self.scope_id(scope.parent)
+        number = len(self.parents)
+        self.parents.append(parent)
+        self.kinds.append(scope.kind)
+        self.depths.append(self.depths[parent] + 1)
+        self._tables.append({})
+        self._scope_ids[id(scope)] = number
+        self._scopes.append(scope)
+        return number
+
+    def _place(self, n: Node, args: tuple[int, ...], least: int) -> int:
+        """Return the outermost scope where `n` may be computed: loops are left if nothing inside is needed."""
+        depths, instrs = self.depths, self.instrs
+        deepest, depth = least, depths[least]
+        for a in args:
+            scope = instrs[a].scope
+            if depths[scope] > depth:
+                deepest, depth = scope, depths[scope]
+        place = PACKET if n.scope is None else self.scope_id(n.scope)
+        while place != deepest and depths[place] > depth and self.kinds[place] == "loop":
+            place = self.parents[place]
+        return place
+
+    def _add(self, n: Node, op: Any, args: tuple[int, ...], attr: Any, place: int) -> int:
+        key = (op.name, n.dtype, args, attr)
+        scope = place
+        while scope >= 0:
+            found = self._tables[scope].get(key)
+            if found is not None:
+                return found
+            scope = self.parents[scope]
+        number = len(self.instrs)
+        self.instrs.append(Instr(op, n.dtype, args, attr, place, n))
+        self._tables[place][key] = number
+        return number
+
+    def _visit(self, n: Node) -> int:
+        op = n.op
+        if n.buf is not None:
+            return self._visit_data(n)
+        numbers = self._number
+        if op is LITERAL:
+            return self._visit_literal(n)
+        if op is LOOP or op is BRANCH:
+            return self._visit_structure(n)
+        if op is PHI:
+            return self._add(n, op, (), (self.scope_id(n.scope), n.attr), self.scope_id(n.scope))
+        if op is COUNTER:
+            return self._add(n, op, (), None, PACKET)
+        if op is ACTIVE:
+            return self._add(n, op, (), None, self.scope_id(n.scope))
+        if op is OUT:
+            base = numbers[id(n.args[0])]
+            return self._add(n, op, (base,), n.attr, self.instrs[base].scope)
+        if op is GATHER:
+            source, index, mask = n.args
+            args = (numbers[id(index)], numbers[id(mask)])
+            attr = (self._buffer("gather", source), source.size >= 1 << 31)
+            return self._add(n, op, args, attr, self._place(n, args, ENTRY))
+        args = tuple(numbers[id(a)] for a in n.args)
+        if op is SCATTER:
+            after = n.attr.after()
+            # The same scatter twice happens twice: the number of instructions so far makes the key unique.
+            exclusive = n.attr.op != "" and self._exclusive(after)
+            attr = (self._target(after), n.attr.op, len(self.instrs), exclusive)
+            return self._add(n, op, args, attr, self.scope_id(n.scope))
+        if op is TRACE_RAY:
+            number = self._add(n, op, args, self._visit_trace(n), self._place(n, args, PACKET))
+            self.instrs[number].source = n.attr
+            return number
+        if op is REDUCE:
+            return args[0]
+        attr = n.args[0].dtype.order if op is CAST or op is BITS else n.attr
+        return self._add(n, op, args, attr, self._place(n, args, ENTRY))
+
+    def _visit_data(self, n: Node) -> int:
+        if n.size not in (1, self.size):
+            return -1  # only the source of a gather
+        uniform = n.size == 1
+        key = ("load", id(n.buf))
+        if key in self._buffers:
+            slot = self._buffers[key]
+        else:
+            slot = self._buffer("load", n)
+        return self._add(n, DATA, (), (slot, uniform), ENTRY if uniform else PACKET)
+
+    def _visit_literal(self, n: Node) -> int:
+        # Values take part in value numbering, but not in the structure: there a literal is only its position.
+        key = ("literal", n.dtype, n.attr)
+        found = self._tables[ENTRY].get(key)
+        if found is None:
+            found = len(self.instrs)
+            self.instrs.append(Instr(LITERAL, n.dtype, (), None, ENTRY, n))
+            self._tables[ENTRY][key] = found
+            self.literals.append((found, n.attr))
+        return found
+
+    def _visit_structure(self, n: Node) -> int:
+        assert self.live is not None
+        keep = self.live.positions(n)
+        numbers = self._number
+        if n.op is LOOP:
+            body = n.attr
+            init = tuple(numbers[id(n.args[k])] for k in keep)
+            attr: Any = (
+                tuple(keep),
+                self.scope_id(body.scope_cond),
+                self.scope_id(body.scope_body),
+                numbers[id(body.cond)],
+                tuple(numbers[id(body.outs[k])] for k in keep),
+                tuple(numbers[id(e)] for e in live_effects(body.effects)),
+            )
+        else:
+            arms = n.attr
+            init = tuple(numbers[id(a)] for a in n.args)
+            attr = (
+                tuple(keep),
+                tuple(self.scope_id(s) for s in arms.scopes),
+                tuple(tuple(numbers[id(outs[k])] for k in keep) for outs in arms.outs),
+                tuple(tuple(numbers[id(e)] for e in live_effects(effects)) for effects in arms.effects),
+                tuple(numbers[id(arms.defaults[k])] for k in keep),
+            )
+        return self._add(n, n.op, init, attr, self.scope_id(n.scope))
+
+    def _exclusive(self, after: Node) -> bool:
+        """Return whether each chunk adds into a copy of its own, merged in chunk order, instead of atomically."""
+        if self.chunks == 1:
+            return True
+        nbytes = after.size * after.dtype.itemsize
+        private = nbytes <= PRIVATE_LIMIT and after.size <= max(self.size // 4, 4096)
+        if private:
+            self.copies[id(after)] = 1
+        return private
+
+    def _target(self, after: Node) -> int:
+        key = ("target", id(after))
+        if key not in self._buffers:
+            self._buffers[key] = self._param("target", after)
+        return self._buffers[key]
+
+    def _visit_trace(self, n: Node) -> tuple[Any, ...]:
+        query = n.attr
+        slots = []
+        for position, (kind, _) in enumerate(query.pointers()):
+            key = (f"pointer{position}", id(query.owner))
+            if key not in self._buffers:
+                self._buffers[key] = self._param("pointer", (query, position))
+            slots.append(self._buffers[key])
+        return (query.kind, query.width, query.coherent, tuple(slots))

@@ -1,0 +1,133 @@
+"""Evaluation: which kernels a set of nodes needs, in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..errors import SymbolicError
+from ..passes.order import children, topological
+from ..trace import ACTIVE, AFTER, BRANCH, LITERAL, LOOP, PHI, REDUCE, Node, Scope
+from .launch import fill, run_group, runtime
+
+
+def evaluate(nodes: Iterable[Node]) -> bool:
+    """Compute all nodes that have no storage yet and return whether there were any.
+
+    Reductions and scatters end a kernel: what reads their result waits for the next one. Everything of one size that
+    is ready shares a kernel. Raises SymbolicError for values that exist only inside a loop or branch being recorded.
+    """
+    with runtime.lock:
+        roots = _unique(nodes)
+        worked = False
+        while roots:
+            worked = True
+            _run_stage(roots)
+            roots = [n for n in roots if n.buf is None]
+        return worked
+
+
+def _unique(nodes: Iterable[Node]) -> list[Node]:
+    seen: dict[int, Node] = {}
+    for n in nodes:
+        if n.buf is None and n.op is not LITERAL:
+            seen[id(n)] = n
+    return list(seen.values())
+
+
+def _run_stage(roots: list[Node]) -> None:
+    order = _with_companions(roots)
+    wanted = {id(n) for n in roots}
+    stage: dict[int, int] = {}
+    groups: dict[int, list[Node]] = {}
+    for n in order:
+        level = 0
+        if n.buf is None:
+            for c in children(n):
+                below = stage[id(c)]
+                if c.buf is None and (c.op is REDUCE or c.op is AFTER):
+                    below += 1
+                if below > level:
+                    level = below
+        stage[id(n)] = level
+        ends = n.op is REDUCE or n.op is AFTER
+        if level == 0 and n.buf is None and (ends or id(n) in wanted):
+            groups.setdefault(launch_size(n), []).append(n)
+    for size, group in groups.items():
+        if size:
+            run_group(group, size)
+        else:
+            _finish_empty(group)
+
+
+def _with_companions(roots: list[Node]) -> list[Node]:
+    """Return the nodes to visit; scatters of a loop that runs anyway run with it, or it would run twice."""
+    while True:
+        order = topological(roots)
+        _refuse_symbolic(order)
+        known = {id(n) for n in order}
+        more = []
+        for n in order:
+            if n.buf is None and (n.op is LOOP or n.op is BRANCH):
+                for reference in n.attr.afters:
+                    after = reference()
+                    if after is not None and id(after) not in known:
+                        more.append(after)
+                        known.add(id(after))
+        if not more:
+            return order
+        roots = [*roots, *more]
+
+
+def _refuse_symbolic(order: list[Node]) -> None:
+    for n in order:
+        if n.buf is None and (n.op is PHI or n.op is ACTIVE) and n.scope is not None and _open(n.scope):
+            raise SymbolicError(
+                "tried to evaluate a *symbolic* variable: its value exists only while the loop, branch or call being "
+                "recorded runs. Move what needs the value out of it (printing, indexing with [i], NumPy conversion, "
+                "Python `if`), or record with mode='evaluated'."
+            )
+
+
+def _open(scope: Scope) -> bool:
+    return not scope.closed
+
+
+def launch_size(n: Node) -> int:
+    """Return over how many elements the kernel runs that computes `n`."""
+    if n.op is REDUCE:
+        return n.args[0].size
+    if n.op is AFTER:
+        return int(n.attr.size)
+    return n.size
+
+
+def _finish_empty(group: list[Node]) -> None:
+    """Finish roots over no elements: scatters of nothing leave their target, arrays stay empty."""
+    from ..memory.pool import allocate
+    from ..trace import DATA
+
+    for n in group:
+        if n.op is AFTER:
+            old = n.args[0]
+            if old.op is LITERAL:
+                buffer = allocate(old.dtype, n.size)
+                fill(buffer, old.dtype, -(-n.size // 16), int.from_bytes(old.attr, "little"))
+            else:
+                buffer = old.buf
+        else:
+            buffer = allocate(n.dtype, 0)
+        n.buf, n.op, n.args, n.attr, n.scope = buffer, DATA, (), None, None
+
+
+def materialise(n: Node) -> Node:
+    """Return an evaluated node: `n` after its evaluation; a literal is written to memory as a new node."""
+    from ..memory.pool import allocate
+    from ..trace import data
+
+    if n.op is not LITERAL:
+        evaluate([n])
+        return n
+    with runtime.lock:
+        buffer = allocate(n.dtype, n.size)
+        fill(buffer, n.dtype, max(1, -(-n.size // 16)), int.from_bytes(n.attr, "little"))
+        return data(n.dtype, n.size, buffer)
