@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...jit.dtypes import Float32, Float64
-from .code import Code, Part, Value
+from .code import Part, Value
 from .geometry import Disk, Doubles, Sphere, boxes
 
 RECORD = np.dtype(
@@ -57,7 +57,7 @@ def _double(v: Vector) -> Vector:
 
 
 def hit_sphere(
-    e: Code, pointer: str, origin: Vector, direction: Vector, tnear: Value, tfar: Value
+    e: Part, pointer: str, origin: Vector, direction: Vector, tnear: Value, tfar: Value
 ) -> tuple[Value, Value]:
     """Return (mask, t) of the nearest crossing of the sphere of a record with tnear < t <= tfar.
 
@@ -79,7 +79,7 @@ def hit_sphere(
 
 
 def hit_disk(
-    e: Code, pointer: str, origin: Vector, direction: Vector, tnear: Value, tfar: Value
+    e: Part, pointer: str, origin: Vector, direction: Vector, tnear: Value, tfar: Value
 ) -> tuple[Value, Value]:
     """Return (mask, t) of the crossing of the disk of a record with tnear < t <= tfar."""
     o, d = _double(origin), _double(direction)
@@ -95,7 +95,7 @@ def _three(values: list[Value] | tuple[Value, ...]) -> Vector:
     return values[0], values[1], values[2]
 
 
-def _in_range(e: Code, t: Value, tnear: Value, tfar: Value, mask: Value) -> tuple[Value, Value]:
+def _in_range(e: Part, t: Value, tnear: Value, tfar: Value, mask: Value) -> tuple[Value, Value]:
     # Comparisons with NaN are false, so a zero direction or a NaN matrix hits nothing.
     mask = mask & (t > tnear.cast(Float64)) & (t <= tfar.cast(Float64)) & (t <= LARGEST_FLOAT)
     return mask, t.cast(Float32)

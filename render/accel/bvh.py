@@ -13,10 +13,15 @@ from . import bvh_memory
 from .bvh_build import Tree, build_tree
 from .bvh_memory import Primitives
 from .bvh_packet import packet_functions
+from .bvh_wide import Single
+from .bvh_wide_build import wide_arrays
 from .code import compiled
 from .geometry import Disk, Geometry, Sphere, moved, scene_bounds
 from .interface import Accelerator
 from .layout import WIDTHS
+
+# Scenes of more primitives trace incoherent rays one by one.
+PACKETS_UP_TO = 1000
 
 # A refitted tree whose cost has grown by this factor is built anew.
 _WORN = 1.5
@@ -25,7 +30,10 @@ _WORN = 1.5
 @functools.cache
 def functions(width: int) -> CompiledModule:
     """Return the module with `closest` and `occluded` for packets of `width` rays."""
-    parts = [*packet_functions("closest", width, False), *packet_functions("occluded", width, True)]
+    parts = []
+    for name, occluded in (("closest", False), ("occluded", True)):
+        single = Single(f"{name}_single", width, occluded).code
+        parts += [single, *packet_functions(name, width, occluded, single.function)]
     return compiled(parts, f"bvh{width}")
 
 
@@ -59,6 +67,11 @@ class BvhAccelerator(Accelerator):
         ordered = bvh_memory.aligned(max(len(self._primitives), 1) * 16, "f4").reshape(-1, 16)
         ordered[: len(self._primitives)] = self._primitives.records()[self.tree.order]
         self._memory = [bvh_memory.node_array(self.tree), ordered, self._primitives.analytic]
+        single = self.width == 1 or len(self._primitives) > PACKETS_UP_TO
+        if single:
+            self._memory += wide_arrays(self.tree, ordered)
+        self._arguments[0] = bvh_memory.ARGS_SINGLE if self.width == 1 else bvh_memory.ARGS_PACKET
+        self._arguments[1] = bvh_memory.ARGS_SINGLE if single else bvh_memory.ARGS_PACKET
         self._scene[: len(self._memory)] = [array.ctypes.data for array in self._memory]
         self.bounds = scene_bounds(self._primitives.geometry)
 

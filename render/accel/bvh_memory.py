@@ -32,8 +32,11 @@ TRIANGLE = 0
 PAD = 2.0**-20
 
 # Offsets of pointers in the block that `Accelerator.scene` points to.
-SCENE_NODES, SCENE_RECORDS, SCENE_ANALYTIC, SCENE_WIDE, SCENE_WIDE_LEAVES = 0, 8, 16, 24, 32
+SCENE_NODES, SCENE_RECORDS, SCENE_ANALYTIC, SCENE_WIDE, SCENE_BLOCKS = 0, 8, 16, 24, 32
 SCENE_SIZE = 64
+
+# Values of the number that the accelerator's argument blocks hold.
+ARGS_PACKET, ARGS_SINGLE = 0, 1
 
 
 def aligned(count: int, dtype: str | np.dtype[np.void]) -> NDArray[Any]:

@@ -26,8 +26,9 @@ from .layout import alignment, ray_field
 
 Vector = tuple[Value, Value, Value]
 PARAMS = [("ptr", name) for name in ("valid", "scene", "rays", "args")]
+CALL = ", ".join(f"{kind} %{name}" for kind, name in PARAMS)
 # The axes kx, ky, kz of the projection: each if x is the largest component, if y is, if z is.
-_ORDERS = ((1, 2, 0), (2, 0, 1), (0, 1, 2))
+ORDERS = ((1, 2, 0), (2, 0, 1), (0, 1, 2))
 _TINY = 2.0**-60  # of the largest component: what a zero component counts as in the box tests
 
 
@@ -54,12 +55,19 @@ def load_rays(code: Code) -> Rays:
     def get(name: str) -> Value:
         return code.load(Float32, "%rays", field[name], align)
 
-    active = code.active("%valid")
+    origin = three([get(f"org_{axis}") for axis in "xyz"])
+    direction = three([get(f"dir_{axis}") for axis in "xyz"])
+    # Rays with a NaN or infinite component or without direction would visit every node, for nothing.
+    zero = origin[0] * 0.0
+    for value in (*origin[1:], *direction):
+        zero = code.fma(value, 0.0, zero)
+    moving = direction[0].ne(0.0) | direction[1].ne(0.0) | direction[2].ne(0.0)
+    active = code.active("%valid") & zero.eq(0.0) & moving
     far = minimum(code.const(Float32, analytic.LARGEST_FLOAT), get("tfar"))  # NaN stays NaN and hits nothing
     return Rays(
         active,
-        three([get(f"org_{axis}") for axis in "xyz"]),
-        three([get(f"dir_{axis}") for axis in "xyz"]),
+        origin,
+        direction,
         code.select(active, get("tnear"), float("inf")),
         code.select(active, far, float("-inf")),
     )
@@ -99,6 +107,33 @@ def slabs(code: Code, rays: Rays) -> Slabs:
     return Slabs(three(inverse), three(early), three(late), three(scale))
 
 
+def permuted(code: Code, is_x: Value, is_y: Value, v: Vector) -> Vector:
+    """Return the components of ray vectors along the axes kx, ky and kz."""
+    return three([code.select(is_x, v[a], code.select(is_y, v[b], v[c])) for a, b, c in ORDERS])
+
+
+@dataclass
+class Projection:
+    """The plane that a ray projects corners onto: x = p[kx] - shear * p[kz] - base, and t from p[kz]."""
+
+    is_x: Value
+    is_y: Value
+    shear: tuple[Value, Value]
+    base: tuple[Value, Value]
+    origin_z: Value
+    inverse_z: Value
+
+
+def projection(code: Code, rays: Rays) -> Projection:
+    """Return the packet's rays prepared for triangle tests."""
+    is_x, is_y = largest_axis(code, rays.direction)
+    origin, direction = (permuted(code, is_x, is_y, v) for v in (rays.origin, rays.direction))
+    inverse = 1.0 / direction[2]
+    shear = direction[0] * inverse, direction[1] * inverse
+    base = code.fma(-shear[0], origin[2], origin[0]), code.fma(-shear[1], origin[2], origin[1])
+    return Projection(is_x, is_y, shear, base, origin[2], inverse)
+
+
 class Traversal:
     """Writes one traversal function."""
 
@@ -117,41 +152,29 @@ class Traversal:
         self.node_stack = code.alloca(f"[{STACK} x i32]")
         self.top = self.one.var(self.one.const(Int64, 0))
         self.node = self.one.var(self.one.const(Int32, 0))
-        self._prepare_axes()
+        self.plane = projection(code, self.rays)
+        if uniform:
+            self._agree()
         self._walk()
 
     # Projection axes ------------------------------------------------------------------------------------------
 
-    def _prepare_axes(self) -> None:
-        """Find the axes of the projection and its shear, and for uniform packets the entry planes."""
-        code, rays = self.code, self.rays
-        self.is_x, self.is_y = largest_axis(code, rays.direction)
-        if self.uniform:
-            one = self.one
-            x, y = (self._agreed(mask) for mask in (self.is_x, self.is_y))
-            places = [one.const(Int64, 4 * i) for i in range(3)]
-            # The offsets of a corner's components along the axes kx, ky and kz.
-            self.offsets = [one.select(x, places[a], one.select(y, places[b], places[c])) for a, b, c in _ORDERS]
-            self.enter = [
-                one.select(self._agreed(d.bits(Int32) < 0), one.const(Int64, 12 + 4 * i), one.const(Int64, 4 * i))
-                for i, d in enumerate(rays.direction)
-            ]
-            self.leave = [one.const(Int64, 12 + 8 * i) - enter for i, enter in enumerate(self.enter)]
-        origin, direction = self._permuted(rays.origin), self._permuted(rays.direction)
-        self.inverse_z = 1.0 / direction[2]
-        self.shear = direction[0] * self.inverse_z, direction[1] * self.inverse_z
-        self.base = [code.fma(-self.shear[i], origin[2], origin[i]) for i in range(2)]
-        self.origin_z = origin[2]
+    def _agree(self) -> None:
+        """Find what the rays of a uniform packet have in common: the axes kx, ky, kz and the planes of entry."""
+        one, rays = self.one, self.rays
+        x, y = (self._agreed(mask) for mask in (self.plane.is_x, self.plane.is_y))
+        places = [one.const(Int64, 4 * i) for i in range(3)]
+        self.offsets = [one.select(x, places[a], one.select(y, places[b], places[c])) for a, b, c in ORDERS]
+        self.enter = [
+            one.select(self._agreed(d.bits(Int32) < 0), one.const(Int64, 12 + 4 * i), one.const(Int64, 4 * i))
+            for i, d in enumerate(rays.direction)
+        ]
+        self.leave = [one.const(Int64, 12 + 8 * i) - enter for i, enter in enumerate(self.enter)]
 
     def _agreed(self, mask: Value) -> Value:
         """Return whether the active rays of a uniform packet are in a mask."""
         packed = self.code.any(mask & self.rays.active)
         return Value(self.one, Bool, packed)
-
-    def _permuted(self, v: Vector) -> Vector:
-        """Return the components of ray vectors along the axes kx, ky and kz."""
-        select = self.code.select
-        return three([select(self.is_x, v[a], select(self.is_y, v[b], v[c])) for a, b, c in _ORDERS])
 
     def _corner(self, record: str, index: int) -> Vector:
         """Return a corner's components along kx, ky and kz."""
@@ -159,7 +182,10 @@ class Traversal:
         if self.uniform:
             place = code.at(record, 12 * index)
             return three([code.broadcast(Float32, place, offset) for offset in self.offsets])
-        return self._permuted(three([code.broadcast(Float32, record, 12 * index + 4 * i) for i in range(3)]))
+        return permuted(
+            code, self.plane.is_x, self.plane.is_y,
+            three([code.broadcast(Float32, record, 12 * index + 4 * i) for i in range(3)]),
+        )  # fmt: skip
 
     # The walk -------------------------------------------------------------------------------------------------
 
@@ -280,10 +306,10 @@ class Traversal:
             index.set(i + 1)
 
     def _triangle(self, record: str, number: Value) -> None:
-        code = self.code
+        code, plane = self.code, self.plane
         corners = [self._corner(record, i) for i in range(3)]
         x, y = (
-            [code.fma(-self.shear[i], corner[2], corner[i] - self.base[i]) for corner in corners] for i in range(2)
+            [code.fma(-plane.shear[i], corner[2], corner[i] - plane.base[i]) for corner in corners] for i in range(2)
         )
         # Products are rounded before they are subtracted, on purpose: see the module's text.
         weights = [x[a] * y[b] - x[b] * y[a] for a, b in ((2, 1), (0, 2), (1, 0))]
@@ -292,7 +318,7 @@ class Traversal:
         with code.when(code.any(inside)):
             total = weights[0] + weights[1] + weights[2]
             scale = 1.0 / total
-            depth = [(corner[2] - self.origin_z) * self.inverse_z for corner in corners]
+            depth = [(corner[2] - plane.origin_z) * plane.inverse_z for corner in corners]
             t = code.fma(weights[2], depth[2], code.fma(weights[1], depth[1], weights[0] * depth[0])) * scale
             # A triangle seen from the side has total 0, so that t is infinite or NaN, which is beyond every `far`.
             self._accept(inside, t, number, record, weights[1] * scale, weights[2] * scale)
@@ -325,10 +351,19 @@ class Traversal:
             code.masked_store(code.broadcast(Int32, record, 4 * place), mask, "%rays", self.field[name])
 
 
-def packet_functions(name: str, width: int, occluded: bool) -> list[Code]:
-    """Return the packet function `name` and its two forms."""
+def packet_functions(name: str, width: int, occluded: bool, single: str) -> list[Code]:
+    """Return the packet function `name` and its two forms.
+
+    Where the arguments ask for single rays it calls the function `single` instead.
+    """
     forms = [Traversal(f"{name}_{form}", width, occluded, form == "uniform").code for form in ("uniform", "general")]
     code = Code(name, PARAMS, width)
+    alone, packet, end = (code.new_label(x) for x in ("alone", "packet", "end"))
+    code.branch_if(code.scalar.load(Int32, "%args").eq(bvh_memory.ARGS_SINGLE).name, alone, packet)
+    code.start(alone)
+    code.line(f"call void @{single}({CALL})")
+    code.branch(end)
+    code.start(packet)
     rays = load_rays(code)
     masks = [d.bits(Int32) < 0 for d in rays.direction] + list(largest_axis(code, rays.direction))
     kind = f"i{width}"
@@ -347,7 +382,7 @@ def packet_functions(name: str, width: int, occluded: bool) -> list[Code]:
             every = code.raw(f"select i1 {none}, {kind} 0, {kind} {mixed}")
             split = f"{kind} {code.raw(f'or {split}, {every}')}"
         same = code.raw(f"icmp eq {split}, 0")
-        calls = [f"call void @{form.function}(ptr %valid, ptr %scene, ptr %rays, ptr %args)" for form in forms]
+        calls = [f"call void @{form.function}({CALL})" for form in forms]
         yes, no, after = (code.new_label(x) for x in ("uniform", "general", "traced"))
         code.branch_if(same, yes, no)
         for label, call in ((yes, calls[0]), (no, calls[1])):
@@ -355,4 +390,6 @@ def packet_functions(name: str, width: int, occluded: bool) -> list[Code]:
             code.line(call)
             code.branch(after)
         code.start(after)
+    code.branch(end)
+    code.start(end)
     return [*forms, code]

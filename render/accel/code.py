@@ -14,7 +14,9 @@ __all__ = ["Code", "Value", "Var", "assemble", "compiled", "maximum", "minimum"]
 
 
 class Part(Emitter):
-    """Values of one width in the function of a `Code`; its scalar part is one of these with width 1."""
+    """Values of one width in the function of a `Code`."""
+
+    scalar: Part
 
     def const(self, dtype: DType, value: bool | int | float) -> Value:
         """Return a constant in all lanes, always as a literal: modules mix widths, which shared globals cannot."""
@@ -38,6 +40,10 @@ class Part(Emitter):
     def pointer(self, pointer: str, offset: int = 0) -> str:
         """Return a pointer that is stored at a pointer."""
         return self.raw(f"load ptr, ptr {self.at(pointer, offset)}, align 8")
+
+    def broadcast(self, dtype: DType, pointer: str, offset: int | Value = 0) -> Value:
+        """Return the scalar stored at a pointer in all lanes."""
+        return self.splat(dtype, self.scalar.load(dtype, pointer, offset).name)
 
     def var(self, initial: Value) -> Var:
         """Return a variable; stack slots become registers before code is generated."""
@@ -90,10 +96,17 @@ class Code(Part):
     def __init__(self, name: str, params: Sequence[tuple[str, str]], width: int) -> None:
         super().__init__(width)
         self.function, self.params = name, params
-        self.scalar = Part(1)
-        shared = self.scalar
-        shared.lines, shared.entry, shared.declarations = self.lines, self.entry, self.declarations
-        shared._count = 1_000_000  # its names never meet those of the vectors
+        self._parts = 0
+        self.scalar = self.part(1)
+
+    def part(self, width: int) -> Part:
+        """Return an emitter of values of another width into the same function."""
+        self._parts += 1
+        part = Part(width)
+        part.lines, part.entry, part.declarations = self.lines, self.entry, self.declarations
+        part._count = self._parts * 1_000_000  # names of different parts never meet
+        part.scalar = part if width == 1 else self.scalar
+        return part
 
     def text(self) -> str:
         """Return the function's definition."""
@@ -120,10 +133,6 @@ class Code(Part):
         yield loop
         self.branch(loop.head)
         self.start(loop.after)
-
-    def broadcast(self, dtype: DType, pointer: str, offset: int | Value = 0) -> Value:
-        """Return the scalar stored at a pointer in all lanes."""
-        return self.splat(dtype, self.scalar.load(dtype, pointer, offset).name)
 
     def masked_store(self, value: Value, mask: Value, pointer: str, offset: int = 0) -> None:
         """Store the lanes where a mask is set and leave the memory of the others alone."""
