@@ -51,6 +51,7 @@ class Properties:
         self._kinds = dict(kinds or {})
         self._entry = entry
         self._table = {parameter.name: parameter for parameter in (entry.parameters if entry else None) or ()}
+        self._ignored = entry.ignored if entry else frozenset()
         self._queried: set[str] = set()
         self._converted: dict[str, Any] = {}
         self._bound: dict[str, list[str]] | None = None
@@ -182,6 +183,19 @@ class Properties:
             raise MissingFileError(f'the file "{filename}" does not exist (looked in {Path.cwd()})')
         return path
 
+    def adopt(self, cls: type) -> None:
+        """Use the parameter table of `cls` if the plugin has none of its own.
+
+        Base constructors call this, so that a user's class registered by a function (`lambda props: Mine(props)`) gets
+        the defaults and conversions of the built-in class it extends; other properties still count by query.
+        """
+        if self._entry is not None and self._entry.parameters is not None:
+            return
+        self._table = {parameter.name: parameter for parameter in getattr(cls, "parameters", None) or ()}
+        self._ignored = frozenset(getattr(cls, "ignored", ()))
+        self._converted.clear()
+        self._bound = None
+
     def mark_queried(self, name: str) -> None:
         """Count a property as known to the plugin."""
         self._queried.add(name)
@@ -191,8 +205,8 @@ class Properties:
         if self.kind == "scene":  # a scene takes any object
             self.objects()
         bound = {source for sources in self._bindings().values() for source in sources}
-        ignored = self._entry.ignored if self._entry else frozenset()
-        return [n for n in self._values if n not in self._queried and n not in bound and n not in ignored]
+        known = self._queried | bound | self._ignored
+        return [name for name in self._values if name not in known]
 
     def check(self) -> None:
         """Convert all given properties; a wrong type, an unknown or a missing property raises SceneError."""

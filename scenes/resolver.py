@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..jit.errors import MissingFileError
 
-__all__ = ["FileResolver", "default_resolver", "search_paths"]
+__all__ = ["FileResolver", "ThreadResolver", "default_resolver", "file_resolver", "search_paths"]
 
 
 class FileResolver:
@@ -60,6 +60,37 @@ _default: contextvars.ContextVar[FileResolver] = contextvars.ContextVar("luxgrad
 def default_resolver() -> FileResolver:
     """Return the resolver that loaders of this thread start from: the current folder and `search_paths`."""
     return _default.get(FileResolver()).append(Path())
+
+
+class ThreadResolver:
+    """The search folders of the current thread, changed in place; `file_resolver()` returns it."""
+
+    def append(self, folder: str | Path) -> None:
+        """Search `folder` after the others from now on."""
+        _default.set(_default.get(FileResolver()).append(folder))
+
+    def prepend(self, folder: str | Path) -> None:
+        """Search `folder` before the others from now on."""
+        _default.set(_default.get(FileResolver()).prepend(folder))
+
+    def clear(self) -> None:
+        """Search only the current folder from now on."""
+        _default.set(FileResolver())
+
+    def resolve(self, name: str | Path) -> Path:
+        """Return the path of a file if it is found, else `name` as it is."""
+        return default_resolver().find(str(name)) or Path(name)
+
+    def __iter__(self) -> Iterator[Path]:
+        return iter(default_resolver().folders)
+
+    def __repr__(self) -> str:
+        return f"ThreadResolver({[str(folder) for folder in self]})"
+
+
+def file_resolver() -> ThreadResolver:
+    """Return the object that lists and changes the folders in which this thread's scenes find their files."""
+    return ThreadResolver()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from luxgrad.render import registry, spectra
 from luxgrad.render.properties import Properties
 from luxgrad.scenes.loader import load_file, load_string, parse_string
 from luxgrad.scenes.nodes import SceneWarning
-from luxgrad.scenes.resolver import search_paths
+from luxgrad.scenes.resolver import file_resolver, search_paths
 
 Write = Callable[..., Path]
 
@@ -297,6 +297,35 @@ def test_user_plugins_without_a_table_must_query_what_they_accept() -> None:
     assert made.tint.tolist() == [1, 2, 3] and made.albedo["value"] == 0.25 and made.depth == 7
     with pytest.raises(SceneError, match=r'unreferenced property in bsdf plugin of type "tinted":\n  - float "tnt": 1'):
         scene(body.format('<float name="tnt" value="1"/>'))
+
+
+def test_user_classes_that_extend_a_built_in_one_get_its_table() -> None:
+    class Mine(registry.lookup("integrator", "path")):  # type: ignore[misc]
+        def __init__(self, props: Properties) -> None:
+            props.adopt(type(self))
+            super().__init__(props)
+            self.tint = props["tint"]
+
+    registry.register_integrator("mine", lambda props: Mine(props))
+    body = '<integrator type="mine"><integer name="max_depth" value="3"/>{}</integrator>'
+    made = scene(body.format('<float name="tint" value="2"/>'))["_arg_0"]
+    assert made["max_depth"] == 3 and made["rr_depth"] == 5 and made.tint == 2.0
+    with pytest.raises(SceneError, match='unreferenced property in integrator plugin of type "mine"'):
+        scene(body.format('<float name="tint" value="2"/><float name="other" value="2"/>'))
+
+
+def test_folders_of_the_thread(write: Write, tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "mesh.obj").write_text("")
+    path = write('<shape type="obj"><string name="filename" value="mesh.obj"/></shape>')
+    file_resolver().append(tmp_path / "far")
+    try:
+        assert load_file(path)["_arg_0"].path == tmp_path / "far" / "mesh.obj"
+        assert file_resolver().resolve("mesh.obj") == tmp_path / "far" / "mesh.obj"
+    finally:
+        file_resolver().clear()
+    with pytest.raises(MissingFileError):
+        load_file(path)
 
 
 def test_parsing_alone_needs_no_plugin() -> None:
