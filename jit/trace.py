@@ -40,6 +40,7 @@ CAST = Structural("cast", "args[0] converted to the node's type")
 BITS = Structural("bits", "the bits of args[0] read as the node's type")
 GATHER = Structural("gather", "args: source (evaluated), index, mask")
 PHI = Structural("phi", "loop state at the start of an iteration; attr: position", varying=True)
+ALIAS = Structural("alias", "args[0]: loop state that the loop never changes")
 LOOP = Structural("loop", "args: initial state; attr: LoopBody")
 BRANCH = Structural("branch", "args: masks of the arms; attr: BranchBody")
 OUT = Structural("out", "output number attr of the loop, branch or ray query args[0]")
@@ -73,12 +74,14 @@ class Node:
 class Scope:
     """The inside of a loop's condition or body, or of a branch's arm, while it is recorded and afterwards."""
 
-    __slots__ = ("kind", "parent", "active", "effects", "closed", "__weakref__")
+    __slots__ = ("kind", "parent", "active", "effects", "afters", "rebound", "closed", "__weakref__")
 
     def __init__(self, kind: str, parent: Scope | None) -> None:
         self.kind, self.parent = kind, parent
         self.active: Node | None = None
         self.effects: list[Node] = []
+        self.afters: list[Node] = []  # scatter targets first written in this scope or one inside it
+        self.rebound: list[tuple[Any, Node, Any]] = []  # arrays whose node changed, to undo a discarded recording
         self.closed = False
 
     def encloses(self, other: Scope | None) -> bool:
@@ -120,6 +123,7 @@ class ThreadState(threading.local):
     """Recording state of one thread."""
 
     scope: Scope | None = None
+    mask: Any = None  # condition of a branch that is recorded without a scope (both sides, merged by select)
     record_lines: bool = False
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from ..trace import (
     ACTIVE,
     AFTER,
+    ALIAS,
     BITS,
     BRANCH,
     CAST,
@@ -195,7 +196,7 @@ class Program:
             number = self._add(n, op, args, self._visit_trace(n), self._place(n, args, PACKET))
             self.instrs[number].source = n.attr
             return number
-        if op is REDUCE:
+        if op is REDUCE or op is ALIAS:
             return args[0]
         attr = n.args[0].dtype.order if op is CAST or op is BITS else n.attr
         return self._add(n, op, args, attr, self._place(n, args, ENTRY))
@@ -251,6 +252,8 @@ class Program:
 
     def _exclusive(self, after: Node) -> bool:
         """Return whether each chunk adds into a copy of its own, merged in chunk order, instead of atomically."""
+        if after.attr.op == "mixed":
+            return False
         if self.chunks == 1:
             return True
         nbytes = after.size * after.dtype.itemsize

@@ -86,6 +86,11 @@ def _refuse_symbolic(order: list[Node]) -> None:
                 "recorded runs. Move what needs the value out of it (printing, indexing with [i], NumPy conversion, "
                 "Python `if`), or record with mode='evaluated'."
             )
+        if n.op is AFTER and n.buf is None and n.attr.scope is not None and not n.attr.scope.closed:
+            raise SymbolicError(
+                "tried to evaluate a *symbolic* variable: the array is the target of a scatter in the loop or branch being "
+                "recorded, and cannot be read before that has run"
+            )
 
 
 def _open(scope: Scope) -> bool:

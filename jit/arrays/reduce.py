@@ -1,0 +1,219 @@
+"""Reductions: over the components of nested arrays, over the elements of flat ones, over axes of tensors."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+from ..dtypes import Bool, UInt32
+from ..trace import LITERAL, value_of
+from .base import ArrayBase, hooks
+from .flat import Flat, reduce_node, wrap_literal
+from .nested import Nested
+
+_DEFAULT = object()
+
+
+def _flat(x: Any, op: str, result: Any) -> Any:
+    """Return a size-1 array of type `result` with the reduction of a flat array."""
+    n = x._n
+    r = object.__new__(result)
+    r._ad = None
+    if n.size == 1 and op != "count":
+        r._n = n
+        r._ad = x._ad
+        return r
+    if n.op is LITERAL or n.size == 0:
+        r._n = wrap_literal(result, _literal(n, op, x.dtype))._n
+    else:
+        r._n = reduce_node(result, x, op)
+    if x._ad is not None:
+        r._ad = hooks.custom("reduce", r, x, op)  # type: ignore[misc]
+    return r
+
+
+def _literal(n: Any, op: str, dtype: Any) -> Any:
+    from ..codegen.memory import identity
+
+    if n.size == 0:
+        return 0 if op == "count" else identity(dtype, op)
+    value: Any = value_of(n)
+    if op == "add":
+        value = value * n.size
+        if dtype.is_integer:
+            low, high = dtype.limits
+            value = (value - low) % (high - low + 1) + low
+    elif op == "mul":
+        value = value**n.size if not dtype.is_float or abs(value) <= 1 else float(value) ** builtins.min(n.size, 1 << 20)
+    elif op == "count":
+        value = n.size if value else 0
+    return value
+
+
+def _combine(values: list[Any], op: str) -> Any:
+    from .functions import call
+    from ..ops.row import ROWS
+
+    total = values[0]
+    for v in values[1:]:
+        if op in ("min", "max"):
+            total = call(ROWS["f" + op if _is_float(v) else op], total, v)
+        elif isinstance(total, bool):
+            total = {"and": total and v, "or": total or v}[op]
+        else:
+            total = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "and": lambda a, b: a & b, "or": lambda a, b: a | b}[op](total, v)
+    return total
+
+
+def _is_float(v: Any) -> bool:
+    return isinstance(v, float) or (isinstance(v, ArrayBase) and v.dtype.is_float)
+
+
+def reduce(op: str, x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return the reduction `op` ("add", "mul", "min", "max", "and", "or") of `x` over `axis`.
+
+    Flat arrays give size-1 arrays, nested ones are combined over their components (axis 0), tensors reduce everything
+    unless an axis is given; `axis=None` reduces everything to a size-1 array.
+    """
+    if isinstance(x, Flat):
+        if axis not in (_DEFAULT, 0, None, -1, (0,)):
+            raise RuntimeError(f"reduce(): axis {axis} is out of range for a one-dimensional array")
+        return _flat(x, op, type(x))
+    if isinstance(x, Nested):
+        return _nested(op, x, axis)
+    if isinstance(x, ArrayBase):
+        from .tensor import reduce_tensor
+
+        return reduce_tensor(op, x, None if axis is _DEFAULT else axis)
+    if isinstance(x, (list, tuple)):
+        return _combine(list(x), op)
+    return x
+
+
+def _nested(op: str, x: Any, axis: Any) -> Any:
+    if axis is None:
+        total = _combine(list(x._c), op)
+        return reduce(op, total, None) if isinstance(total, ArrayBase) else total
+    axes = (0,) if axis is _DEFAULT else (axis,) if isinstance(axis, int) else tuple(axis)
+    axes = tuple(sorted(a % x.depth if -x.depth <= a < x.depth else -1 for a in axes))
+    if builtins.any(a < 0 for a in axes):
+        raise RuntimeError(f"reduce(): axis {axis} is out of range for a {type(x).__name__}")
+    rest = tuple(a - 1 for a in axes if a > 0)
+    parts = [reduce(op, c, rest) if rest and isinstance(c, ArrayBase) else c for c in x._c]
+    if 0 in axes:
+        return _combine(parts, op)
+    return type(x).of(parts) if type(parts[0]) is x.value_t else x.ns.nested((len(parts),), x.dtype).of(parts)
+
+
+def sum(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return the sum; of flat arrays accumulated in double precision. Raises TypeError for masks (use count)."""
+    _no_masks("sum", x)
+    return reduce("add", x, axis)
+
+
+def prod(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return the product."""
+    _no_masks("prod", x)
+    return reduce("mul", x, axis)
+
+
+def _no_masks(name: str, x: Any) -> None:
+    if isinstance(x, ArrayBase) and x.dtype is Bool:
+        raise TypeError(f"{name}(): not defined for masks; use count()")
+
+
+def min(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return the least element (NaN is passed over; +inf if there is none)."""
+    return reduce("min", x, axis)
+
+
+def max(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return the greatest element (NaN is passed over; -inf if there is none).
+
+    A float or an array as second argument asks for the elementwise maximum instead.
+    """
+    if isinstance(axis, (float, ArrayBase)):
+        from .functions import call
+        from ..ops.row import ROWS
+
+        return call(ROWS["max"], x, axis)
+    return reduce("max", x, axis)
+
+
+def all(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return whether every mask is set: over components, or elements of a flat mask."""
+    return reduce("and", _masks("all", x), axis)
+
+
+def any(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return whether some mask is set."""
+    return reduce("or", _masks("any", x), axis)
+
+
+def none(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return whether no mask is set."""
+    found = reduce("or", _masks("none", x), axis)
+    return not found if isinstance(found, bool) else ~found
+
+
+def _masks(name: str, x: Any) -> Any:
+    if isinstance(x, ArrayBase) and x.dtype is not Bool:
+        raise TypeError(f"{name}(): a mask is needed, found {type(x).__name__}")
+    return x
+
+
+def count(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return the number of masks that are set (UInt32)."""
+    if isinstance(x, Flat):
+        _masks("count", x)
+        return _flat(x, "count", x.ns.flat(UInt32))
+    if isinstance(x, Nested):
+        from .functions import select
+
+        kind = x.ns.flat(UInt32)
+        ones = [select(c, kind(1), kind(0)) if isinstance(c, ArrayBase) else int(c) for c in x._c]
+        return _combine(ones, "add")
+    if isinstance(x, ArrayBase):
+        return count(x.array)
+    return int(x) if isinstance(x, bool) else len([v for v in x if v])
+
+
+def mean(x: Any, axis: Any = _DEFAULT) -> Any:
+    """Return the mean; raises TypeError for integers. An empty array gives NaN."""
+    if isinstance(x, ArrayBase) and not x.dtype.is_float:
+        raise TypeError(f"mean(): floating-point values are needed, found {type(x).__name__}")
+    total = reduce("add", x, axis)
+    number = _elements(x) / builtins.max(1, _elements(total)) if _elements(x) else 0
+    if number == 0:
+        return total * float("nan")
+    return total * (1.0 / number) if isinstance(total, ArrayBase) else total / number
+
+
+def _elements(x: Any) -> int:
+    if isinstance(x, Flat):
+        return x._n.size
+    if isinstance(x, Nested):
+        total = 0
+        from .nested import width
+
+        for c in x._c:
+            total += _elements(c) if isinstance(c, Nested) else (width(x) if isinstance(c, ArrayBase) else 1)
+        return total
+    if isinstance(x, ArrayBase):
+        return x.array._n.size
+    return len(x) if isinstance(x, (list, tuple)) else 1
+
+
+def dot(a: Any, b: Any) -> Any:
+    """Return the sum of products of components (nested) or elements (flat: size 1)."""
+    if isinstance(a, Nested) and isinstance(b, Nested):
+        if len(a._c) != len(b._c):
+            raise RuntimeError(f"Incompatible arguments: dot() of {type(a).__name__} and {type(b).__name__}")
+        from .functions import call
+        from ..ops.row import ROWS
+
+        total = a._c[0] * b._c[0]
+        for x, y in zip(a._c[1:], b._c[1:], strict=True):
+            total = call(ROWS["fma"], x, y, total)
+        return total
+    return sum(a * b)
