@@ -21,7 +21,7 @@ from .interface import Accelerator
 from .layout import WIDTHS
 
 # Scenes of more primitives trace incoherent rays one by one.
-PACKETS_UP_TO = 1000
+PACKETS_UP_TO = 150
 
 # A refitted tree whose cost has grown by this factor is built anew.
 _WORN = 1.5

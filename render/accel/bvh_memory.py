@@ -1,7 +1,8 @@
 """The tree of boxes in memory, as the traversal functions read it.
 
 Node (128 bytes): two times 64 bytes with the same boxes in two forms, each with the codes of both children.
-First half: lower and upper corner of child 0, then of child 1; second half: centre and half size. All boxes are
+First half: lower and upper corner of child 0, then of child 1, codes, and which child comes first for which
+directions; second half: centre and half size, codes. All boxes are
 padded outwards, so that rounding in the tests cannot lose a primitive: see `PAD`.
 
 Record (64 bytes, in the order of the leaves): three corners (9 floats), primitive number, geometry number, kind.
@@ -22,7 +23,7 @@ from .geometry import Floats, Geometry, Sphere, Triangles, boxes
 
 NODE_SIZE, RECORD_SIZE = 128, 64
 # In floats: lower/upper or centre/half of child k begin at 6 * k, and the second half of the node at 16.
-CHILD_PLACE, SECOND_HALF = 12, 16
+CHILD_PLACE, ORDER_PLACE, SECOND_HALF = 12, 14, 16
 PRIM_PLACE, GEOM_PLACE, KIND_PLACE = 9, 10, 11
 TRIANGLE = 0
 
@@ -68,7 +69,18 @@ def node_array(tree: Tree) -> NDArray[np.float32]:
             nodes[:, 6 * child + place : 6 * child + place + 3] = values[:, child]
     for half_place in (CHILD_PLACE, SECOND_HALF + CHILD_PLACE):
         nodes[:, half_place : half_place + 2] = tree.child.astype(np.int32).view(np.float32)
+    nodes.view(np.int32)[:, ORDER_PLACE] = _orders(centre)
     return nodes
+
+
+def _orders(centre: Floats) -> NDArray[np.int32]:
+    """Return per node a bit for each octant of directions: whether child 1 comes first.
+
+    Bit number: 1 for a negative x, 2 for y, 4 for z, added up.
+    """
+    apart = centre[:, 1].astype(np.float64) - centre[:, 0]
+    signs = 1 - 2 * (np.arange(8)[:, None] >> np.arange(3) & 1)
+    return ((apart @ signs.T < 0) << np.arange(8)).sum(1).astype(np.int32)
 
 
 class Primitives:

@@ -165,10 +165,14 @@ class Traversal:
         x, y = (self._agreed(mask) for mask in (self.plane.is_x, self.plane.is_y))
         places = [one.const(Int64, 4 * i) for i in range(3)]
         self.offsets = [one.select(x, places[a], one.select(y, places[b], places[c])) for a, b, c in ORDERS]
+        behind = [self._agreed(d.bits(Int32) < 0) for d in rays.direction]
         self.enter = [
-            one.select(self._agreed(d.bits(Int32) < 0), one.const(Int64, 12 + 4 * i), one.const(Int64, 4 * i))
-            for i, d in enumerate(rays.direction)
+            one.select(b, one.const(Int64, 12 + 4 * i), one.const(Int64, 4 * i)) for i, b in enumerate(behind)
         ]
+        octant = one.const(Int32, 1)
+        for i, b in enumerate(behind):
+            octant = octant << one.select(b, one.const(Int32, 1 << i), one.const(Int32, 0))
+        self.octant = octant
         self.leave = [one.const(Int64, 12 + 8 * i) - enter for i, enter in enumerate(self.enter)]
 
     def _agreed(self, mask: Value) -> Value:
@@ -227,7 +231,12 @@ class Traversal:
         code.branch(visit)
         code.start(both)
         near = [code.select(hit, near, float("inf")) for hit, near in zip(hits, nears, strict=True)]
-        swap = self._count(near[1] < near[0]) > self._count(near[0] < near[1])
+        if self.occluded:  # any hit ends a shadow ray, so there the order is not worth the time to find it
+            swap = one.const(Bool, False)
+        elif self.uniform:
+            swap = (one.load(Int32, base, 4 * bvh_memory.ORDER_PLACE) & self.octant).ne(0)
+        else:
+            swap = self._count(near[1] < near[0]) > self._count(near[0] < near[1])
         self.node.set(one.select(swap, child[1], child[0]))
         top = self.top.get()
         one.store(one.select(swap, child[0], child[1]), self.node_stack, top << 2)
@@ -267,11 +276,8 @@ class Traversal:
         """Take the next node from the stack; drop it if no ray needs it any more, stop if there is none."""
         code, one = self.code, self.one
         top = self.top.get()
-        finished = top.eq(0)
-        if self.occluded:
-            finished = finished | (Value(one, Bool, code.any(self.far.get() > float("-inf"))) ^ True)
         rest, taken = code.new_label("rest"), code.new_label("taken")
-        code.branch_if(finished.name, done, rest)
+        code.branch_if(top.eq(0).name, done, rest)
         code.start(rest)
         top = top - 1
         self.top.set(top)

@@ -150,7 +150,8 @@ class Single:
         self.node.set(one.load(Int32, codes, self._first(bits).cast(Int64) << 2))
         code.branch(visit)
         code.start(many)
-        nearest = self._first(self._bits(self._least(hit, enter)[1]))
+        # Any hit ends a shadow ray, so there the order is not worth the time to find it.
+        nearest = self._first(bits if self.occluded else self._bits(self._least(hit, enter)[1]))
         self.node.set(one.load(Int32, codes, nearest.cast(Int64) << 2))
         rest = bits ^ (one.const(Int32, 1) << nearest)
         self._push(rest, eight.load(Int32, codes, 0, _ROW), enter)
