@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from ...jit.errors import FileFormatError, MissingFileError, SceneError
+from ...jit.errors import FileFormatError, SceneError
+from ..file_access import atomic_write, read_bytes
 from . import exr, netpbm, pillow_files, rgbe
 from .conversion import convert
 from .pixel_format import FileFormat, PixelFormat, Pixels
 
-__all__ = ["EXTENSIONS", "atomic_write", "file_format", "read_image", "write_image"]
+__all__ = ["EXTENSIONS", "file_format", "read_image", "write_image"]
 
 EXTENSIONS = {
     ".exr": FileFormat.OpenEXR, ".png": FileFormat.PNG, ".jpg": FileFormat.JPEG, ".jpeg": FileFormat.JPEG,
@@ -65,15 +64,7 @@ def read_image(path: str | os.PathLike[str], kind: FileFormat = FileFormat.Auto)
     Raises MissingFileError naming the path as it was asked for, and FileFormatError for files that cannot be read.
     """
     shown = os.fspath(path)
-    try:
-        data = Path(path).read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
-        where = "" if os.path.isabs(shown) else f" (looked for in {os.getcwd()})"
-        raise MissingFileError(f"image file {shown} does not exist{where}") from None
-    except IsADirectoryError:
-        raise FileFormatError(f"{shown} is a folder, an image file was asked for") from None
-    if not data:
-        raise FileFormatError(f"{shown}: the file is empty")
+    data = read_bytes(path, "image file")
     if kind is FileFormat.Auto:
         kind = file_format(path, data[:16])
     if kind is FileFormat.OpenEXR:
@@ -109,24 +100,6 @@ def _fitting(pixels: Pixels, kind: FileFormat) -> Pixels:
     # Integers keep their curve where the file is made of integers: they may be data, such as normals.
     gamma = curve if is_float or not curve else pixels.srgb_gamma
     return convert(pixels, target, dtype, gamma)
-
-
-def atomic_write(path: str | os.PathLike[str], write: Callable[[Path], object]) -> None:
-    """Let `write` fill a temporary file beside `path`, then rename it, so that `path` is never seen unfinished.
-
-    Raises MissingFileError when the folder does not exist; whatever `write` raises leaves the old file untouched.
-    """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise MissingFileError(
-            f"cannot write {os.fspath(path)}: the folder {target.parent} does not exist; create it first"
-        )
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.{threading.get_ident()}.tmp")
-    try:
-        write(temporary)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_image(
