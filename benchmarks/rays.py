@@ -34,7 +34,8 @@ def cornell() -> list[Geometry]:
         Triangles(c + corners[:, :1] * a + corners[:, 1:2] * b, [[0, 1, 2], [0, 2, 3]]) for c, a, b in quads
     ]
     out.append(Triangles(np.array([0, 0.99, 0.01]) + corners[:, [0, 2, 1]] * [0.23, 1, 0.19], [[0, 1, 2], [0, 2, 3]]))
-    for centre, half, turn in (((0.335, -0.7, 0.38), (0.3, 0.3, 0.3), -17.0), ((-0.33, -0.4, -0.28), (0.3, 0.61, 0.3), 18.25)):
+    low, tall = ((0.335, -0.7, 0.38), (0.3, 0.3, 0.3), -17.0), ((-0.33, -0.4, -0.28), (0.3, 0.61, 0.3), 18.25)
+    for centre, half, turn in (low, tall):
         mesh = trimesh.creation.box(extents=2 * np.array(half))
         c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
         turned = np.asarray(mesh.vertices) @ np.array([[c, 0, s], [0, 1, 0], [-s, 0, c]]).T

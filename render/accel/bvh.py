@@ -16,7 +16,7 @@ from .bvh_packet import packet_functions
 from .bvh_wide import Single
 from .bvh_wide_build import wide_arrays
 from .code import compiled
-from .geometry import Disk, Geometry, Sphere, moved, scene_bounds
+from .geometry import Disk, Geometry, Sphere, moved, union
 from .interface import Accelerator
 from .layout import WIDTHS
 
@@ -73,7 +73,7 @@ class BvhAccelerator(Accelerator):
         self._arguments[0] = bvh_memory.ARGS_SINGLE if self.width == 1 else bvh_memory.ARGS_PACKET
         self._arguments[1] = bvh_memory.ARGS_SINGLE if single else bvh_memory.ARGS_PACKET
         self._scene[: len(self._memory)] = [array.ctypes.data for array in self._memory]
-        self.bounds = scene_bounds(self._primitives.geometry)
+        self.bounds = union(self._primitives.lower, self._primitives.upper)
 
     def update(self, geom_index: int, change: NDArray[np.float32] | Sphere | Disk) -> None:
         geometry = self._primitives.geometry

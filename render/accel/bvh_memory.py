@@ -80,7 +80,8 @@ def _orders(centre: Floats) -> NDArray[np.int32]:
     """
     apart = centre[:, 1].astype(np.float64) - centre[:, 0]
     signs = 1 - 2 * (np.arange(8)[:, None] >> np.arange(3) & 1)
-    return ((apart @ signs.T < 0) << np.arange(8)).sum(1).astype(np.int32)
+    bits: NDArray[np.int64] = ((apart @ signs.T < 0) << np.arange(8)).sum(1)
+    return bits.astype(np.int32)
 
 
 class Primitives:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 from collections.abc import Iterable, Iterator, Sequence
 
 from ...jit.codegen.emitter import Emitter, Operand, Value, scalar_constant
 from ...jit.codegen.host import CompiledModule, link, target, to_object
 from ...jit.dtypes import Bool, DType, Float32, Int32
+from ...jit.runtime import cache
 
 __all__ = ["Code", "Value", "Var", "assemble", "compiled", "maximum", "minimum"]
 
@@ -174,11 +174,13 @@ def assemble(functions: Iterable[Code]) -> str:
     return "\n".join([*(f.text() for f in functions), *declarations, attributes, ""])
 
 
-@functools.cache
-def _object(text: str) -> bytes:
-    return to_object(text, sroa=True)
-
-
 def compiled(functions: Sequence[Code], name: str) -> CompiledModule:
-    """Return the linked module of these functions. Its text holds no addresses, so its object could be stored."""
-    return link(_object(assemble(functions)), tuple(f.function for f in functions), name)
+    """Return the linked module of these functions, from the kernel cache on disk if it was compiled before."""
+    text, symbols = assemble(functions), tuple(f.function for f in functions)
+    key = cache.digest((name, text))
+    module = cache.load(key, symbols)
+    if module is None:
+        code = to_object(text, sroa=True)
+        module = link(code, symbols, name)
+        cache.write(key, code)
+    return module

@@ -11,7 +11,7 @@ from . import analytic
 from . import embree_library as lib
 from .embree_callbacks import ARGS_INTERSECT1, ARGS_OCCLUDED1, ARGS_SIZE, callbacks, single_ray
 from .embree_library import available
-from .geometry import Disk, Geometry, Sphere, Triangles, moved, scene_bounds
+from .geometry import Disk, Geometry, Sphere, Triangles, boxes, moved, union
 from .interface import Accelerator
 from .layout import WIDTHS
 
@@ -102,7 +102,8 @@ class EmbreeAccelerator(Accelerator):
     def _commit(self) -> None:
         self._library.rtcCommitScene(self.scene)
         lib.check(self._device, f"build the structure over {len(self._geometry)} geometries")
-        self.bounds = scene_bounds(self._geometry)
+        lower, upper = zip(*(boxes(item) for item in [Triangles([], []), *self._geometry]), strict=True)
+        self.bounds = union(np.concatenate(lower), np.concatenate(upper))
 
     def update(self, geom_index: int, change: NDArray[np.float32] | Sphere | Disk) -> None:
         item = moved(self._geometry, geom_index, change)

@@ -14,26 +14,26 @@ from ...jit.errors import LuxgradError
 
 P = ctypes.c_void_p
 U = ctypes.c_uint
-I = ctypes.c_int  # noqa: E741
+INT = ctypes.c_int
 SIZE = ctypes.c_size_t
 
 # name: (result, arguments), as in Embree 4's rtcore_*.h
 _PROTOTYPES: dict[str, tuple[object, list[object]]] = {
     "rtcNewDevice": (P, [ctypes.c_char_p]),
     "rtcReleaseDevice": (None, [P]),
-    "rtcGetDeviceError": (I, [P]),
-    "rtcGetDeviceProperty": (ctypes.c_ssize_t, [P, I]),
+    "rtcGetDeviceError": (INT, [P]),
+    "rtcGetDeviceProperty": (ctypes.c_ssize_t, [P, INT]),
     "rtcNewScene": (P, [P]),
     "rtcReleaseScene": (None, [P]),
-    "rtcSetSceneFlags": (None, [P, I]),
-    "rtcSetSceneBuildQuality": (None, [P, I]),
+    "rtcSetSceneFlags": (None, [P, INT]),
+    "rtcSetSceneBuildQuality": (None, [P, INT]),
     "rtcCommitScene": (None, [P]),
-    "rtcNewGeometry": (P, [P, I]),
+    "rtcNewGeometry": (P, [P, INT]),
     "rtcReleaseGeometry": (None, [P]),
     "rtcCommitGeometry": (None, [P]),
     "rtcAttachGeometryByID": (None, [P, P, U]),
-    "rtcSetSharedGeometryBuffer": (None, [P, I, U, I, P, SIZE, SIZE, SIZE]),
-    "rtcUpdateGeometryBuffer": (None, [P, I, U]),
+    "rtcSetSharedGeometryBuffer": (None, [P, INT, U, INT, P, SIZE, SIZE, SIZE]),
+    "rtcUpdateGeometryBuffer": (None, [P, INT, U]),
     "rtcSetGeometryUserPrimitiveCount": (None, [P, U]),
     "rtcSetGeometryUserData": (None, [P, P]),
     "rtcSetGeometryBoundsFunction": (None, [P, P, P]),

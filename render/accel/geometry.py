@@ -100,8 +100,8 @@ def boxes(geometry: Geometry) -> tuple[Floats, Floats]:
     if isinstance(geometry, Triangles):
         if not len(geometry.faces):
             return np.zeros((0, 3), np.float32), np.zeros((0, 3), np.float32)
-        corners = geometry.vertices[geometry.faces]
-        lo, hi = corners.min(1), corners.max(1)  # NaN goes through both
+        a, b, c = (geometry.vertices[geometry.faces[:, i]] for i in range(3))
+        lo, hi = np.minimum(np.minimum(a, b), c), np.maximum(np.maximum(a, b), c)  # NaN goes through both
     elif isinstance(geometry, Sphere):
         r = geometry.radius if geometry.radius > 0 else np.nan
         lo, hi = round_out(geometry.center[None] - r, geometry.center[None] + r)
@@ -115,14 +115,10 @@ def boxes(geometry: Geometry) -> tuple[Floats, Floats]:
     return np.where(good, lo, np.float32(np.inf)), np.where(good, hi, np.float32(-np.inf))
 
 
-def scene_bounds(geometry: Sequence[Geometry]) -> tuple[Floats, Floats]:
-    """Return the corners (3,) of the box of everything that can be hit; (inf, -inf) if there is nothing."""
-    lo, hi = np.full(3, np.inf, np.float32), np.full(3, -np.inf, np.float32)
-    for item in geometry:
-        a, b = boxes(item)
-        if len(a):
-            lo, hi = np.minimum(lo, a.min(0)), np.maximum(hi, b.max(0))
-    return lo, hi
+def union(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+    """Return the corners (3,) of the box around boxes (N, 3); (inf, -inf) if there is nothing in them."""
+    start = np.full((1, 3), np.inf, np.float32)
+    return np.concatenate([start, lower]).min(0), np.concatenate([-start, upper]).max(0)
 
 
 def moved(geometry: Sequence[Geometry], index: int, change: Floats | Sphere | Disk) -> Geometry:
