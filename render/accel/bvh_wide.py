@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...jit.dtypes import Bool, Float32, Int32, Int64, UInt32
 from . import analytic, bvh_memory
-from .bvh_packet import ORDERS, PARAMS, Rays, largest_axis, load_rays, projection, slabs
+from .bvh_rays import ORDERS, PARAMS, Rays, largest_axis, load_rays, projection, slabs
 from .bvh_wide_build import (
     BLOCK_SIZE,
     CODE_OFFSET,
