@@ -124,6 +124,7 @@ class ThreadState(threading.local):
 
     scope: Scope | None = None
     mask: Any = None  # condition of a branch that is recorded without a scope (both sides, merged by select)
+    replaying: bool = False  # a loop's body runs again for its derivatives: its scatters have happened already
     record_lines: bool = False
 
 

@@ -183,6 +183,8 @@ def _scatter_tree(op: str, target: Any, value: Any, index: Any, active: Any) -> 
 
 def scatter_flat(op: str, target: Any, value: Any, index: Any, active: Any) -> None:
     """Scatter a flat array of the target's type."""
+    if state.replaying:
+        return
     if op not in ("", "add", "min", "max", "and", "or"):
         raise RuntimeError(
             f"scatter_reduce(): '{op}' on {type(target).__name__} does not support the requested type of atomic reduction"

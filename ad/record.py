@@ -1,0 +1,110 @@
+"""What array operations call when an argument has gradients: see `jit/arrays/base.py`, `Hooks`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..jit import trace
+from ..jit.ops.row import Row
+from . import graph, rules
+from .graph import ADNode, attach, connect, enabled, state
+
+
+def record(row: Row, result: Any, args: tuple[Any, ...]) -> ADNode | None:
+    """Return the derivative node of an elementwise result, None where no gradient passes."""
+    weights = row.weights
+    if weights is None or row.result != "same":
+        return None
+    parents: list[ADNode | None] = []
+    some = False
+    for a, w in zip(args, weights, strict=True):
+        node = a._ad
+        if node is not None and w is not None and enabled(node):
+            parents.append(node)
+            some = True
+        else:
+            parents.append(None)
+    if not some or not result.dtype.is_float:
+        return None
+    for a, node in zip(args, parents, strict=True):
+        if node is not None and a._n is result._n:
+            return node  # the operation was folded away: x + 0 is x
+    return connect(result, rules.row_rule(row), tuple(parents), tuple(a.__copy__() for a in args))
+
+
+def _gather(result: Any, source: Any, index: Any, mask: Any) -> ADNode | None:
+    return attach(result, rules.GATHER, (source.__copy__(),), (index, mask))
+
+
+def _scatter(target: Any, before: Any, value: Any, index: Any, mask: Any, op: str) -> ADNode | None:
+    if trace.state.scope is not None and (enabled(before._ad) or enabled(value._ad)):
+        raise RuntimeError(
+            "scatter(): a differentiable scatter inside a recorded loop or branch has no derivative; detach the value, or "
+            "record the loop with mode='evaluated'"
+        )
+    return attach(target, rules.SCATTER, (before, value), (index, mask, op))
+
+
+def _reduce(result: Any, x: Any, op: str) -> ADNode | None:
+    if op not in ("add", "mul", "min", "max"):
+        return None
+    return attach(result, rules.REDUCE, (x.__copy__(),), op)
+
+
+def _cast(result: Any, x: Any) -> ADNode | None:
+    return attach(result, rules.CAST, (x.__copy__(),))
+
+
+def _concat(result: Any, parts: list[Any], offsets: list[int]) -> ADNode | None:
+    return attach(result, rules.CONCAT, tuple(p.__copy__() for p in parts), offsets)
+
+
+def _prefix(result: Any, x: Any, exclusive: bool) -> ADNode | None:
+    return attach(result, rules.PREFIX, (x.__copy__(),), exclusive)
+
+
+def _differentiates(args: Any) -> bool:
+    from ..jit.arrays import tree
+
+    return any(enabled(x._ad) for x in tree.arrays(args))
+
+
+def custom(kind: str, *args: Any) -> Any:
+    """Answer what array code asks by name; see the calls in `jit/`."""
+    return _ANSWERS[kind](*args)
+
+
+def _loop(*args: Any) -> Any:
+    from .loops import differentiable_loop
+
+    return differentiable_loop(*args)
+
+
+def _grad(x: Any) -> Any:
+    from .api import grad
+
+    return grad(x)
+
+
+def _set_grad(x: Any, value: Any) -> None:
+    from .api import set_grad
+
+    set_grad(x, value)
+
+
+_ANSWERS = {
+    "gather": _gather,
+    "scatter": _scatter,
+    "reduce": _reduce,
+    "cast": _cast,
+    "concat": _concat,
+    "prefix_sum": _prefix,
+    "differentiates": _differentiates,
+    "probe": lambda: state.recorded,
+    "probed": lambda before: state.recorded != before,
+    "loop": _loop,
+    "grad": _grad,
+    "set_grad": _set_grad,
+}
+
+graph.install(record, custom)

@@ -1,0 +1,269 @@
+"""Derivative rules of array operations: rows by their weights, and gather, scatter, reductions, casts, concatenation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..jit.arrays import functions as f
+from ..jit.arrays.base import apply
+from ..jit.arrays.create import arange, full
+from ..jit.arrays.flat import cast, convert
+from ..jit.arrays.memops import gather, scatter, scatter_add
+from ..jit.dtypes import Bool, UInt32
+from ..jit.ops.row import ROWS, Row
+from ..jit.trace import LITERAL
+from .graph import ADNode, Rule
+
+Give = Callable[[ADNode, Any], None]
+_select = ROWS["select"]
+
+
+def scaled(g: Any, weight: Any) -> Any:
+    """Return g * weight, 0 where g is 0: a masked-out branch may have an infinite derivative."""
+    if isinstance(weight, (int, float)):
+        return g if weight == 1 else -g if weight == -1 else g * weight
+    if g._n.op is LITERAL:
+        return g * weight if g._n.attr.strip(b"\x00") else g
+    cls = g.__class__
+    return apply(_select, (g == 0, cls(0), g * convert(cls, weight)))
+
+
+class RowRule(Rule):
+    """An elementwise operation; the weights stand in its row."""
+
+    def __init__(self, row: Row) -> None:
+        self.row, self.name = row, row.name
+
+    def weight(self, node: ADNode, position: int) -> Any:
+        """Return d result / d argument."""
+        w = self.row.weights[position]  # type: ignore[index]
+        return w(f, node.result(), *node.args) if callable(w) else w
+
+    def backward(self, node: ADNode, grad: Any, give: Give) -> None:
+        """Hand grad times weight to each argument."""
+        if self.row is _select:
+            mask, zero = node.args[0], node.cls(0)
+            if node.parents[1] is not None:
+                give(node.parents[1], apply(_select, (mask, grad, zero)))
+            if node.parents[2] is not None:
+                give(node.parents[2], apply(_select, (mask, zero, grad)))
+            return
+        for position, parent in enumerate(node.parents):
+            if parent is not None:
+                give(parent, scaled(grad, self.weight(node, position)))
+
+    def forward(self, node: ADNode) -> Any:
+        """Return the sum of tangents times weights."""
+        total = None
+        for position, parent in enumerate(node.parents):
+            if parent is None or parent.grad is None:
+                continue
+            if self.row is _select:
+                mask, zero = node.args[0], node.cls(0)
+                term = apply(_select, (mask, parent.grad, zero) if position == 1 else (mask, zero, parent.grad))
+            else:
+                term = scaled(parent.grad, self.weight(node, position))
+            total = term if total is None else total + term
+        return total
+
+
+class CastRule(Rule):
+    """Conversion between floating-point types."""
+
+    name = "cast"
+
+    def backward(self, node: ADNode, grad: Any, give: Give) -> None:
+        """Convert the gradient back."""
+        parent = node.parents[0]
+        if parent is not None:
+            give(parent, cast(parent.cls, grad))
+
+    def forward(self, node: ADNode) -> Any:
+        """Convert the tangent."""
+        parent = node.parents[0]
+        return None if parent is None or parent.grad is None else cast(node.cls, parent.grad)
+
+
+class GatherRule(Rule):
+    """Reading by index: the reverse adds by index, straight into the source's gradient."""
+
+    name = "gather"
+
+    def backward(self, node: ADNode, grad: Any, give: Give) -> None:
+        """Add the gradients up at the source's elements."""
+        parent = node.parents[0]
+        if parent is None:
+            return
+        index, mask = node.data
+        add_at(parent, grad, index, mask)
+        give(parent, None)
+
+    def forward(self, node: ADNode) -> Any:
+        """Read the tangents."""
+        parent = node.parents[0]
+        if parent is None or parent.grad is None:
+            return None
+        index, mask = node.data
+        return gather(node.cls, widened(parent.grad, parent.size), index, mask)
+
+
+def widened(x: Any, size: int) -> Any:
+    """Return `x` with `size` elements (a size-1 gradient stands for all)."""
+    if x._n.size == size:
+        return x
+    return x + full(type(x), 0, size) if x._n.op is not LITERAL else full(type(x), x.item(), size)
+
+
+def add_at(parent: ADNode, grad: Any, index: Any, mask: Any) -> None:
+    """Add `grad` into the parent's gradient at `index`."""
+    if parent.grad is None:
+        parent.grad = full(parent.cls, 0, parent.size)
+    elif parent.grad._n.size != parent.size:
+        parent.grad = widened(parent.grad, parent.size)
+    scatter_add(parent.grad, grad, index, mask)
+
+
+class ScatterRule(Rule):
+    """Writing by index. args: the target before, the value."""
+
+    name = "scatter"
+
+    def backward(self, node: ADNode, grad: Any, give: Give) -> None:
+        """Read the value's gradient at its index; elements that were overwritten pass none to the old target."""
+        index, mask, op = node.data
+        target, value = node.parents
+        grad = widened(grad, node.size)
+        before, written = node.args
+        if value is not None:
+            g = gather(value.cls, grad, index, mask)
+            if op in ("min", "max"):
+                final = gather(value.cls, node.cls.wrap(node.value), index, mask)
+                g = f.select(final == written, g, 0.0)
+            give(value, g)
+        if target is not None:
+            if op == "":
+                kept = grad.__copy__()
+                scatter(kept, node.cls(0), index, mask)
+                grad = kept
+            elif op in ("min", "max"):
+                grad = f.select(node.cls.wrap(node.value) == before, grad, 0.0)
+            give(target, grad)
+
+    def forward(self, node: ADNode) -> Any:
+        """Write the tangents as the values were written."""
+        index, mask, op = node.data
+        target, value = node.parents
+        t = full(node.cls, 0, node.size) if target is None or target.grad is None else widened(target.grad, node.size).__copy__()
+        v = None if value is None else value.grad
+        if op in ("min", "max"):
+            before, written = node.args
+            final = node.cls.wrap(node.value)
+            t = f.select(final == before, t, 0.0)
+            if v is not None:
+                scatter_add(t, f.select(gather(node.cls, final, index, mask) == written, v, 0.0), index, mask)
+            return t
+        if op == "add":
+            if v is not None:
+                scatter_add(t, v, index, mask)
+            return t
+        scatter(t, v if v is not None else node.cls(0), index, mask)
+        return t
+
+
+class ReduceRule(Rule):
+    """Reductions of flat arrays; data: the reduction's name."""
+
+    name = "reduce"
+
+    def weight(self, node: ADNode) -> Any:
+        """Return d result / d element."""
+        x, op = node.args[0], node.data
+        if op == "add":
+            return 1.0
+        if op == "mul":
+            return node.result() / x
+        return f.select(x == node.result(), 1.0, 0.0)
+
+    def backward(self, node: ADNode, grad: Any, give: Give) -> None:
+        """Hand the gradient to every element that took part; to all of equal extremes."""
+        parent = node.parents[0]
+        if parent is not None:
+            give(parent, scaled(grad, self.weight(node)))
+
+    def forward(self, node: ADNode) -> Any:
+        """Reduce the tangents."""
+        from ..jit.arrays import reduce
+
+        parent = node.parents[0]
+        if parent is None or parent.grad is None:
+            return None
+        return reduce.sum(widened(scaled(parent.grad, self.weight(node)), parent.size))
+
+
+class ConcatRule(Rule):
+    """Arrays one after the other; data: their offsets."""
+
+    name = "concat"
+
+    def backward(self, node: ADNode, grad: Any, give: Give) -> None:
+        """Cut the gradient into the parts."""
+        grad = widened(grad, node.size)
+        kind = node.cls.ns.flat(UInt32)
+        for parent, offset in zip(node.parents, node.data, strict=True):
+            if parent is not None:
+                index = arange(kind, parent.size) + offset
+                give(parent, gather(parent.cls, grad, index))
+
+    def forward(self, node: ADNode) -> Any:
+        """Join the tangents."""
+        from ..jit.arrays.shape import concat
+
+        parts = []
+        for parent, arg in zip(node.parents, node.args, strict=True):
+            size = arg._n.size
+            missing = parent is None or parent.grad is None
+            parts.append(full(node.cls, 0, size) if missing else widened(parent.grad, size))  # type: ignore[union-attr]
+        return concat(parts)
+
+
+class PrefixRule(Rule):
+    """Running sums; data: whether each element's own value is left out."""
+
+    name = "prefix_sum"
+
+    def backward(self, node: ADNode, grad: Any, give: Give) -> None:
+        """Sum the gradients of the elements behind."""
+        from ..jit.arrays.shape import prefix_sum
+
+        parent = node.parents[0]
+        if parent is None:
+            return
+        kind = node.cls.ns.flat(UInt32)
+        backwards = node.size - 1 - arange(kind, node.size)
+        turned = gather(node.cls, widened(grad, node.size), backwards)
+        give(parent, gather(node.cls, prefix_sum(turned, node.data), backwards))
+
+    def forward(self, node: ADNode) -> Any:
+        """Sum the tangents."""
+        from ..jit.arrays.shape import prefix_sum
+
+        parent = node.parents[0]
+        return None if parent is None or parent.grad is None else prefix_sum(widened(parent.grad, node.size), node.data)
+
+
+_ROW_RULES: dict[str, RowRule] = {}
+
+
+def row_rule(row: Row) -> RowRule:
+    """Return the rule of a row."""
+    rule = _ROW_RULES.get(row.name)
+    if rule is None:
+        rule = _ROW_RULES[row.name] = RowRule(row)
+    return rule
+
+
+CAST, GATHER, SCATTER, REDUCE, CONCAT, PREFIX = (
+    CastRule(), GatherRule(), ScatterRule(), ReduceRule(), ConcatRule(), PrefixRule(),
+)  # fmt: skip
+__all__ = ["RowRule", "row_rule", "scaled", "widened", "add_at", "Bool"]

@@ -1,0 +1,228 @@
+"""Forward and reverse traversal of the derivative graph, by node number, without recursion."""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..jit import trace
+from ..jit.arrays import reduce
+from ..jit.arrays.create import arange, full
+from ..jit.arrays.memops import scatter_add
+from ..jit.dtypes import UInt32
+from ..jit.trace import LITERAL
+from .graph import ADNode, ScopeState, dependents, state
+
+
+class ADFlag(enum.IntFlag):
+    """What a traversal forgets as it goes."""
+
+    ClearNone = 0
+    ClearEdges = 1
+    ClearInput = 2
+    ClearInterior = 4
+    ClearVertices = 6
+    AllowNoGrad = 8
+    Default = 7
+
+
+@contextmanager
+def recording_off() -> Iterator[None]:
+    """Record no derivatives within the block: rules compute with plain values."""
+    before = state.scopes
+    state.scopes = (*before, ScopeState(False))
+    try:
+        yield
+    finally:
+        state.scopes = before
+
+
+def beyond(node: ADNode) -> bool:
+    """Return whether a node lies outside what is traversed now: older than the isolated part, or of an outer scope."""
+    return node.index < state.boundary or node.scope is not trace.state.scope
+
+
+def accumulate(node: ADNode, contribution: Any, lanes: int) -> None:
+    """Add a contribution of a value with `lanes` elements to a node's gradient.
+
+    A size-1 value used by many elements receives their sum. Inside a recorded loop or branch every value belongs to a
+    lane; what leaves it is added up by a scatter.
+    """
+    if trace.state.scope is not None:
+        if node.scope is not trace.state.scope:
+            _leave_scope(node, contribution)
+            return
+    elif node.size == 1 and lanes > 1:
+        contribution = contribution * float(lanes) if contribution._n.size == 1 else reduce.sum(contribution)
+    elif node.size == 1 and contribution._n.size > 1:
+        contribution = reduce.sum(contribution)
+    node.grad = contribution if node.grad is None else node.grad + contribution
+
+
+def _leave_scope(node: ADNode, contribution: Any) -> None:
+    if node.grad is None:
+        node.grad = full(node.cls, 0, node.size)
+    kind = node.cls.ns.flat(UInt32)
+    index = kind(0) if node.size == 1 else arange(kind, node.size)
+    scatter_add(node.grad, contribution, index)
+
+
+def backward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:
+    """Send the gradients of `roots` to everything they depend on."""
+    heap: list[tuple[int, ADNode]] = []
+    queued: set[int] = set()
+
+    def push(node: ADNode) -> None:
+        if node.index in queued:
+            return
+        queued.add(node.index)
+        if beyond(node):
+            if state.postponed is not None:
+                state.postponed[node.index] = node
+            return
+        heapq.heappush(heap, (-node.index, node))
+
+    sources = {n.index for n in roots}
+    for node in roots:
+        push(node)
+    with recording_off(), collecting(push):
+        while heap:
+            node = heapq.heappop(heap)[1]
+            if node.rule is None:
+                continue
+            if node.grad is not None:
+                _send(node, push)
+            _forget(node, node.index in sources, flags)
+
+
+def _send(node: ADNode, push: Any) -> None:
+    def give(parent: ADNode, contribution: Any) -> None:
+        if contribution is not None:
+            accumulate(parent, contribution, node.size)
+        push(parent)
+
+    node.rule.backward(node, node.grad, give)  # type: ignore[union-attr]
+
+
+@contextmanager
+def collecting(push: Any) -> Iterator[None]:
+    """Within the block, nodes beyond an inner boundary that receive gradients are handed to `push` afterwards."""
+    before = state.postponed
+    found: dict[int, ADNode] = _Handing(push)
+    state.postponed = found
+    try:
+        yield
+    finally:
+        state.postponed = before
+
+
+class _Handing(dict[int, ADNode]):
+    """Hands each node on as it is entered."""
+
+    def __init__(self, push: Any) -> None:
+        super().__init__()
+        self.push = push
+
+    def __setitem__(self, key: int, node: ADNode) -> None:
+        super().__setitem__(key, node)
+        self.push(node)
+
+
+def _forget(node: ADNode, is_source: bool, flags: ADFlag) -> None:
+    clear = ADFlag.ClearInput if is_source else ADFlag.ClearInterior
+    if flags & clear:
+        node.grad = None
+    if flags & ADFlag.ClearEdges:
+        node.rule, node.parents, node.args, node.data = _CUT, (), (), None
+
+
+class _Cut:
+    """The rule of a node whose edges a traversal has removed."""
+
+    name = "cut"
+
+    def backward(self, node: ADNode, grad: Any, give: Any) -> None:
+        """Hand nothing on."""
+
+    def forward(self, node: ADNode) -> Any:
+        """Return no tangent."""
+        return None
+
+
+_CUT: Any = _Cut()
+
+
+def forward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:
+    """Send the tangents of `roots` to everything that depends on them."""
+    heap: list[tuple[int, ADNode]] = []
+    queued: set[int] = set()
+    sources = {n.index for n in roots}
+
+    def push(node: ADNode) -> None:
+        if node.index not in queued and not beyond(node):
+            queued.add(node.index)
+            heapq.heappush(heap, (node.index, node))
+
+    for node in roots:
+        queued.add(node.index)
+        heapq.heappush(heap, (node.index, node))
+    _run_forward(heap, sources, flags, push)
+
+
+def forward_into(targets: Iterable[ADNode], flags: ADFlag) -> None:
+    """Compute the tangents of `targets` from those of everything they depend on."""
+    order: dict[int, ADNode] = {}
+    stack = list(targets)
+    while stack:
+        node = stack.pop()
+        if node.index in order:
+            continue
+        order[node.index] = node
+        if not beyond(node):
+            stack.extend(p for p in node.parents if p is not None)
+    wanted = {n.index for n in targets}
+    with recording_off():
+        for index in sorted(order):
+            node = order[index]
+            if node.rule is None or beyond(node):
+                continue
+            _pull(node)
+        for index, node in order.items():
+            if index not in wanted and node.rule is not None and not beyond(node) and flags & ADFlag.ClearInterior:
+                node.grad = None
+            if node.rule is not None and not beyond(node) and flags & ADFlag.ClearEdges:
+                node.rule, node.parents, node.args, node.data = _CUT, (), (), None
+
+
+def _pull(node: ADNode) -> None:
+    tangent = node.rule.forward(node)  # type: ignore[union-attr]
+    if tangent is not None:
+        node.grad = tangent if node.grad is None else node.grad + tangent
+
+
+def _run_forward(heap: list[tuple[int, ADNode]], sources: set[int], flags: ADFlag, push: Any) -> None:
+    with recording_off():
+        done = []
+        while heap:
+            node = heapq.heappop(heap)[1]
+            if node.rule is not None and node.index not in sources:
+                _pull(node)
+            done.append(node)
+            if node.grad is not None:
+                for child in dependents(node):
+                    push(child)
+        for node in done:
+            outputs = dependents(node)
+            if node.index in sources:
+                if flags & ADFlag.ClearInput:
+                    node.grad = None
+            elif outputs and flags & ADFlag.ClearInterior:
+                node.grad = None
+            if flags & ADFlag.ClearEdges and node.rule is not None:
+                node.rule, node.parents, node.args, node.data = _CUT, (), (), None
+
+
+__all__ = ["ADFlag", "accumulate", "backward_pass", "forward_pass", "forward_into", "LITERAL"]
