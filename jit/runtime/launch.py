@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..codegen import host, utility
+from ..codegen import host, scan, utility
 from ..codegen.kernel import KernelWriter
 from ..codegen.reduce import accumulator_type
 from ..dtypes import DType
@@ -305,14 +305,14 @@ def _publish(program: Program) -> None:
 
 
 def utility_kernel(kind: str, *options: Any) -> cache.Kernel:
-    """Return one of the kernels of `codegen/utility.py`, compiled once per machine."""
+    """Return one of the kernels of `codegen/utility.py` or `codegen/scan.py`, compiled once per machine."""
     key = (kind, *(o.name if isinstance(o, DType) else o for o in options))
     kernel = runtime.utilities.get(key)
     if kernel is None:
         name = cache.digest(key)
         module = cache.load(name)
         if module is None:
-            text = getattr(utility, kind)(host.target().attributes, *options)
+            text = getattr(scan if hasattr(scan, kind) else utility, kind)(host.target().attributes, *options)
             object_code = host.to_object(text, sroa="alloca" in text)
             cache.write(name, object_code)
             module = host.link(object_code, ("kernel",), name)
