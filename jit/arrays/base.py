@@ -29,6 +29,8 @@ class ArrayBase:
 
     __slots__ = ()
     ns: Any = None  # the namespace of types this one belongs to
+    is_matrix = False
+    is_tensor = False
     dtype: DType
     depth: int = 1
 

@@ -259,6 +259,8 @@ def _accepts(value: Any) -> bool:
 
 def _binary(fn: Callable[..., Any], swap: bool = False, mask: bool = False) -> Callable[[Any, Any], Any]:
     def method(self: Any, other: Any) -> Any:
+        if isinstance(other, Nested) and other.is_matrix and not mask:
+            return NotImplemented
         if not _accepts(other):
             if isinstance(other, (list, tuple)) or hasattr(other, "__array_interface__"):
                 other = self.ns.nested(self.static_shape, self.dtype)(other)
@@ -300,7 +302,7 @@ for _position, _name in enumerate("xyzw"):
 def _swizzle(self: Any, name: str) -> Any:
     if len(name) in (2, 3, 4) and all(ch in "xyzw"[: len(self._c)] for ch in name):
         return self.ns.nested((len(name), *self.static_shape[1:]), self.dtype).of(
-            [self._c["xyzw".index(ch)] for ch in name]
+            [_component(self.value_t, self._c["xyzw".index(ch)]) for ch in name]
         )
     raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
