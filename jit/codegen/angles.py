@@ -1,4 +1,4 @@
-"""Reduction of angles: sin(x), cos(x) and tan(x) from an angle near zero, for arguments of any size.
+"""Reduction of angles to [-pi/4, pi/4], for arguments of any size.
 
 Small arguments lose a multiple of pi in three fused steps. Beyond `LIMIT` a call that no usual packet makes multiplies
 the mantissa with those bits of 1/(2 pi) that matter, in integers (after Payne and Hanek, 1983).
@@ -45,69 +45,40 @@ def rarely(e: Emitter, mask: Value, usual: list[Value], other: Callable[[], list
     ]
 
 
-def function(e: Emitter, name: str, x: Value, body: Callable[[Emitter, Value], Value]) -> Value:
-    """Return a call of a function of one value that is written once per module and kept out of line."""
-    sub = Emitter(e.width, e.target)
-    lanes = e.type(x.dtype)
-    result = body(sub, Value(sub, x.dtype, "%x"))
-    kind = sub.type(result.dtype)
-    head = f"define internal {kind} @{name}({lanes} %x) noinline cold #0 {{\nentry:"
-    text = "\n".join([head, *sub.entry, *sub.lines, f"  ret {kind} {result.name}", "}"])
-    e.globals.update(sub.globals)
-    e.declarations.update(sub.declarations)
-    e.globals[text] = None
-    return e.op(result.dtype, f"call {kind} @{name}({lanes} {x.name})")
-
-
-def half_turns(e: Emitter, x: Value, quarter: bool = False) -> Value:
-    """Return r in [-pi/2, pi/2] with sin(r) = sin(x), or sin(r) = cos(x) for `quarter`."""
+def quarter_turns(e: Emitter, x: Value, ahead: int = 0) -> tuple[Value, Value]:
+    """Return (r, n) with x = (n - ahead) pi/2 + r, |r| <= pi/4; of n (an unsigned integer) two bits are right."""
     bits = x.dtype.bits
-    magic = MAGIC[bits] + (1 if quarter else 0)  # odd: the parity comes out flipped, as cos(x) = -sin(x - pi/2)
-    if quarter:
-        rounded = e.fma(x, 1 / 3.141592653589793, -0.5) + magic
-        turns = (rounded - magic) + 0.5
-    else:
-        rounded = e.fma(x, 1 / 3.141592653589793, magic)
-        turns = rounded - magic
-    r = x
-    for part in PI[bits]:
-        r = e.fma(turns, -part, r)
-    r = _flip(r, rounded.bits(_word(x.dtype)))
-    return rarely(e, e.abs(x) >= LIMIT[bits], [r], lambda: [far(e, x, quarter, True)])[0]
-
-
-def quarter_turns(e: Emitter, x: Value) -> tuple[Value, Value]:
-    """Return (r, odd) with r in [-pi/4, pi/4] and tan(x) = tan(r), or -1 / tan(r) where `odd` is set."""
-    bits = x.dtype.bits
-    rounded = e.fma(x, 2 / 3.141592653589793, MAGIC[bits])
-    turns = rounded - MAGIC[bits]
+    word = UInt32 if bits == 32 else UInt64
+    magic = MAGIC[bits] + ahead
+    rounded = e.fma(x, 2 / 3.141592653589793, magic)
+    turns = rounded - magic
     r = x
     for part in PI[bits]:
         r = e.fma(turns, -0.5 * part, r)
-    parity = (rounded.bits(_word(x.dtype)) & 1).ne(0)
-    r, parity = rarely(e, e.abs(x) >= LIMIT[bits], [r, parity], lambda: _nearer(e, x))
-    return r, parity
+    usual = [r, rounded.bits(word)]
+    r, quadrant = rarely(e, e.abs(x) >= LIMIT[bits], usual, lambda: _far(e, x, ahead))
+    return r, quadrant
 
 
-def _nearer(e: Emitter, x: Value) -> list[Value]:
-    r = far(e, x, False, False)
-    odd = e.abs(r) > 0.25 * 3.141592653589793
-    return [e.select(odd, far(e, x, True, False), r), odd]
-
-
-def _word(dtype: DType) -> DType:
-    return UInt32 if dtype.bits == 32 else UInt64
-
-
-def _flip(r: Value, parity: Value) -> Value:
-    return (r.bits(parity.dtype) ^ (parity << (parity.dtype.bits - 1))).bits(r.dtype)
-
-
-def far(e: Emitter, x: Value, quarter: bool, flip: bool) -> Value:
-    """Return what `half_turns` does for any |x| >= LIMIT; without `flip`, x minus a multiple of pi (plus pi/2)."""
-    name = f"far.{x.dtype.short}{'.quarter' if quarter else ''}{'.flip' if flip else ''}"
-    body = _far32 if x.dtype is Float32 else _far64
-    return function(e, name, x, lambda sub, v: body(sub, v, quarter, flip))
+def _far(e: Emitter, x: Value, ahead: int) -> list[Value]:
+    """Return what `quarter_turns` does, for any |x| >= LIMIT, by a function written once per module."""
+    name = f"far.{x.dtype.short}.{ahead}"
+    sub = Emitter(e.width, e.target)
+    word = UInt32 if x.dtype is Float32 else UInt64
+    lanes, integers = e.type(x.dtype), e.type(word)
+    pair = f"{{ {lanes}, {integers} }}"
+    r, quadrant = (_far32 if x.dtype is Float32 else _far64)(sub, Value(sub, x.dtype, "%x"), ahead)
+    one = sub.raw(f"insertvalue {pair} poison, {lanes} {r.name}, 0")
+    two = sub.raw(f"insertvalue {pair} {one}, {integers} {quadrant.name}, 1")
+    head = f"define internal {pair} @{name}({lanes} %x) noinline cold #0 {{\nentry:"
+    e.globals.update(sub.globals)
+    e.declarations.update(sub.declarations)
+    e.globals["\n".join([head, *sub.entry, *sub.lines, f"  ret {pair} {two}", "}"])] = None
+    both = e.raw(f"call {pair} @{name}({lanes} {x.name})")
+    return [
+        e.op(x.dtype, f"extractvalue {pair} {both}, 0"),
+        e.op(word, f"extractvalue {pair} {both}, 1"),
+    ]
 
 
 def _window(e: Emitter, dtype: DType, start: Value, count: int) -> list[Value]:
@@ -125,16 +96,16 @@ def _window(e: Emitter, dtype: DType, start: Value, count: int) -> list[Value]:
     return [e.intrinsic("fshl", dtype, a, b, shift) for a, b in zip(read, read[1:], strict=False)]
 
 
-def _finish(e: Emitter, x: Value, r: Value, parity: Value, quarter: bool, flip: bool) -> Value:
-    word = _word(x.dtype)
-    if not (quarter and flip):  # the cosine alone is even
-        r = (r.bits(word) ^ (x.bits(word) & (1 << (word.bits - 1)))).bits(x.dtype)
-    if flip:
-        r = _flip(r, parity.cast(word))
-    return e.select(e.abs(x) < float("inf"), r, float("nan"))
+def _signed(e: Emitter, x: Value, r: Value, quadrant: Value, ahead: int) -> tuple[Value, Value]:
+    """Return (r, n) for x from those for |x|; NaN for infinite x."""
+    word = quadrant.dtype
+    sign = x.bits(word) & (1 << (word.bits - 1))
+    r = (r.bits(word) ^ sign).bits(x.dtype)
+    quadrant = e.select(sign.ne(0), -quadrant, quadrant) + ahead
+    return e.select(e.abs(x) < float("inf"), r, float("nan")), quadrant
 
 
-def _far32(e: Emitter, x: Value, quarter: bool, flip: bool) -> Value:
+def _far32(e: Emitter, x: Value, ahead: int) -> tuple[Value, Value]:
     word = x.bits(UInt32)
     exponent = (word >> 23) & 0xFF
     start = e.select(exponent > 118, exponent - 118, 0)
@@ -142,12 +113,10 @@ def _far32(e: Emitter, x: Value, quarter: bool, flip: bool) -> Value:
     w0, w1, w2 = _window(e, UInt32, start, 3)
     m = mantissa.cast(UInt64)
     turn = ((mantissa * w0).cast(UInt64) << 32) + m * w1.cast(UInt64) + ((m * w2.cast(UInt64)) >> 32)
-    if quarter:
-        turn = turn + (1 << 62)
-    parity = (turn + (1 << 62)) >> 63
-    # Twice the fraction of a turn, modulo one: what is left of half turns, as a signed number.
-    rest = (turn << 1).bits(Int64).cast(Float64)
-    return _finish(e, x, (rest * (3.141592653589793 / 2**64)).cast(Float32), parity, quarter, flip)
+    quadrant = ((turn + (1 << 61)) >> 62).cast(UInt32)
+    # Four times the fraction of a turn, modulo one: what is left of quarter turns, as a signed number.
+    rest = (turn << 2).bits(Int64).cast(Float64)
+    return _signed(e, x, (rest * (1.5707963267948966 / 2**64)).cast(Float32), quadrant, ahead)
 
 
 def _wide(a: Value, b: Value) -> tuple[Value, Value]:
@@ -159,7 +128,7 @@ def _wide(a: Value, b: Value) -> tuple[Value, Value]:
     return a1 * b1 + (middle >> 32) + (other >> 32), low
 
 
-def _far64(e: Emitter, x: Value, quarter: bool, flip: bool) -> Value:
+def _far64(e: Emitter, x: Value, ahead: int) -> tuple[Value, Value]:
     word = x.bits(UInt64)
     exponent = (word >> 52) & 0x7FF
     start = e.select(exponent > 1011, exponent - 1011, 0)
@@ -169,21 +138,19 @@ def _far64(e: Emitter, x: Value, quarter: bool, flip: bool) -> Value:
     below, _ = _wide(mantissa, w2)
     low = low + below
     high = high + mantissa * w0 + (low < below).cast(UInt64)
-    if quarter:
-        high = high + (1 << 62)
-    parity = (high + (1 << 62)) >> 63
-    high, low = e.intrinsic("fshl", UInt64, high, low, e.const(UInt64, 1)), low << 1
+    quadrant = (high + (1 << 61)) >> 62
+    high, low = (high << 2) | (low >> 62), low << 2
     negative = high.bits(Int64) < 0
     high = e.select(negative, ~high + low.eq(0).cast(UInt64), high)
     low = e.select(negative, -low, low)
-    # All 53 bits must be left after the leading zeros of an angle close to a multiple of pi.
+    # All 53 bits must be left after the leading zeros of an angle close to a multiple of pi / 2.
     zeros = e.intrinsic("ctlz", UInt64, high, extra=", i1 false")
     top = e.intrinsic("fshl", UInt64, high, low, zeros)
     scale = ((1023 - 64 - zeros) << 52).bits(Float64)
-    big, small = (top & ~0x7FF & (2**64 - 1)).cast(Float64), (top & 0x7FF).cast(Float64)
-    pi_high, pi_low = PI[64][:2]
-    product = big * pi_high
-    error = e.fma(big, pi_high, -product) + e.fma(big, pi_low, small * pi_high)
+    big, small = (top & (2**64 - 2**11)).cast(Float64), (top & 0x7FF).cast(Float64)
+    half_high, half_low = 0.5 * PI[64][0], 0.5 * PI[64][1]
+    product = big * half_high
+    error = e.fma(big, half_high, -product) + e.fma(big, half_low, small * half_high)
     r = (product + error) * scale
     r = (r.bits(UInt64) | (negative.cast(UInt64) << 63)).bits(Float64)
-    return _finish(e, x, r, parity, quarter, flip)
+    return _signed(e, x, r, quadrant, ahead)

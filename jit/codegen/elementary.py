@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 from ..dtypes import Float32, Float64, Int32, Int64, UInt32, UInt64
 from . import polynomials as poly
-from .angles import MAGIC, half_turns, quarter_turns
+from .angles import MAGIC, quarter_turns
 from .emitter import Emitter, Value
 from .polynomials import horner, odd
 
@@ -16,25 +18,41 @@ _LOG2E = (1.4426950408889634, {32: 1.925963033500577e-08, 64: 2.0355273740931033
 _INFINITY = float("inf")
 
 
+def _sin_cos(e: Emitter, r: Value) -> tuple[Value, Value]:
+    """Return sine and cosine of |r| <= pi/4."""
+    single = r.dtype is Float32
+    z = r * r
+    s = e.fma(r * z, horner(e, z, poly.SIN_32 if single else poly.SIN_64), r)
+    return s, horner(e, z, (1.0, -0.5, *(poly.COS_32 if single else poly.COS_64)))
+
+
+def _wave(e: Emitter, x: Value, ahead: int) -> Value:
+    """Return the sine of x + ahead * pi/2."""
+    r, quadrant = quarter_turns(e, x, ahead)
+    word = quadrant.dtype
+    s, c = _sin_cos(e, r)
+    y = e.select((quadrant & 1).ne(0), c, s)
+    return (y.bits(word) ^ ((quadrant & 2) << (word.bits - 2))).bits(x.dtype)
+
+
 def sin(e: Emitter, x: Value) -> Value:
     """Return the sine; NaN for infinite x."""
-    return odd(e, half_turns(e, x), poly.SIN_32 if x.dtype is Float32 else poly.SIN_64)
+    return _wave(e, x, 0)
 
 
 def cos(e: Emitter, x: Value) -> Value:
     """Return the cosine; NaN for infinite x."""
-    return odd(e, half_turns(e, x, quarter=True), poly.SIN_32 if x.dtype is Float32 else poly.SIN_64)
+    return _wave(e, x, 1)
 
 
 def tan(e: Emitter, x: Value) -> Value:
     """Return the tangent; NaN for infinite x."""
-    r, inverse = quarter_turns(e, x)
+    r, quadrant = quarter_turns(e, x)
+    inverse = (quadrant & 1).ne(0)
     if x.dtype is Float32:
         t = odd(e, r, poly.TAN_32)
         return e.select(inverse, -1.0 / t, t)
-    z = r * r
-    s = odd(e, r, poly.SIN_QUARTER_64)
-    c = e.fma(z * z, horner(e, z, poly.COS_QUARTER_64), e.fma(z, -0.5, 1.0 + e.const(x.dtype, 0.0)))
+    s, c = _sin_cos(e, r)
     return e.select(inverse, -c, s) / e.select(inverse, s, c)
 
 
@@ -45,8 +63,22 @@ def clamp(e: Emitter, x: Value, low: float, high: float) -> Value:
     return e.select(high_value < x, high_value, x)
 
 
+@functools.cache
+def _scales() -> bool:
+    """Return whether this processor scales by a power of two in one instruction; others would call the C library."""
+    from . import host
+
+    return "+avx512f" in host.target().features.split(",")
+
+
 def scaled(e: Emitter, q: Value, rounded: Value) -> Value:
     """Return (1 + q) * 2^n, rounded once more where it is denormal; `rounded` is n + MAGIC."""
+    if e.width > 1 and e.target == "host" and _scales():
+        n = (rounded - MAGIC[q.dtype.bits]).cast(Int32)
+        name = f"llvm.ldexp.v{e.width}f{q.dtype.bits}.v{e.width}i32"
+        lanes, integers = e.type(q.dtype), e.type(Int32)
+        e.declarations[f"declare {lanes} @{name}({lanes}, {integers})"] = None
+        return e.op(q.dtype, f"call {lanes} @{name}({lanes} {(q + 1.0).name}, {integers} {n.name})")
     word, mantissa, bias = (UInt32, 23, 127) if q.dtype is Float32 else (UInt64, 52, 1023)
     # MAGIC's own bits are shifted out on the left, so the number's low bits serve as n. Two factors: 2^n alone
     # overflows or is denormal where the product is not. Factors, not additions to the exponent, keep NaN.
