@@ -20,7 +20,7 @@ def _position(x: Any, key: int) -> int:
 
 def get_flat(x: Any, key: Any) -> Any:
     """Return x[key]: an int gives a Python number (a size-1 array if `x` has gradients), a slice or index array a
-    gather; a mask gives `x` itself, so that `y[mask] = f(x[mask])` is a masked update."""
+    gather; a mask gives a copy of `x`, so that `y[mask] = f(x[mask])` is a masked update."""
     if isinstance(key, int) and not isinstance(key, bool):
         position = _position(x, key)
         if x._ad is not None:
@@ -30,7 +30,7 @@ def get_flat(x: Any, key: Any) -> Any:
         return gather(type(x), x, _slice(x, key))
     if isinstance(key, Flat):
         if key.dtype is Bool:
-            return x
+            return x.__copy__()
         return gather(type(x), x, key)
     if key is Ellipsis:
         return x

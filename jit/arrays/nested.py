@@ -100,10 +100,8 @@ class Nested(ArrayBase):
         return self.depth
 
     def __getitem__(self, key: Any) -> Any:
-        if isinstance(key, Flat) and key.dtype is Bool:
-            return self
-        if isinstance(key, Nested) and key.dtype is Bool:
-            return self
+        if isinstance(key, (Flat, Nested)) and key.dtype is Bool:
+            return self.__copy__()  # `x[mask] += 1` changes what is returned here in place
         if isinstance(key, tuple):
             rest = key[1:]
             item = self[key[0]]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Bool
 from ..trace import ACTIVE, PHI
 
 _LIMIT = 20
@@ -58,10 +57,23 @@ def format_nested(x: Any) -> str:
     return "[" + ",\n ".join(rows) + "]"
 
 
+def format_tensor(x: Any) -> str:
+    """Return the text of a tensor: its elements, of long ones the first and last along each dimension, and its shape."""
+    name = type(x).__name__
+    if symbolic(x.array):
+        return f"{name}[symbolic, shape={x.shape}]"
+    import numpy as np
+
+    text = np.array2string(
+        x.numpy(), separator=", ", threshold=200, max_line_width=120, formatter={"all": lambda v: _number(v.item())}
+    )
+    return f"{name}({text}, shape={x.shape})"
+
+
 def _row(values: Any) -> str:
     if values.ndim == 0:
         return _number(values.item())
     return "[" + ", ".join(_row(v) for v in values) + "]"
 
 
-__all__ = ["format_flat", "format_nested", "symbolic", "Bool"]
+__all__ = ["format_flat", "format_nested", "format_tensor", "symbolic"]
