@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dtypes import Bool, DType
 from ..ops.row import ROWS, Row
@@ -33,6 +33,27 @@ class ArrayBase:
     is_tensor = False
     dtype: DType
     depth: int = 1
+
+    if TYPE_CHECKING:  # what all kinds of arrays have, each with a definition of its own
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def array(self) -> Any: ...
+
+        _n: Any
+        with_array: Any
+        __init__: Any
+        __copy__: Any
+        __getitem__: Any
+        __add__: Any
+        __mul__: Any
+        __matmul__: Any
+        __rmul__: Any
+        __neg__: Any
+        __lt__: Any
+        __gt__: Any
+        __eq__: Any
 
     def __hash__(self) -> int:
         return id(self)

@@ -2,45 +2,42 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ..dtypes import Bool, UInt32, UInt64
+from ..dtypes import Bool, UInt32
+from ..ops.row import ROWS
 from ..runtime.evaluate import materialise
-from ..trace import CAST, LITERAL, counter, literal
+from ..trace import LITERAL, counter, literal
 from . import tree
-from .base import ArrayBase, make_node
-from .flat import Flat, cast, wrap_literal
+from .base import ArrayBase
+from .flat import Flat, cast
+from .functions import call
 from .nested import Nested
 
 
 def full(dtype: Any, value: Any, shape: Any = 1) -> Any:
-    """Return an array of type `dtype` (or a PyTree type) with `value` everywhere; `shape` is a size or a tuple."""
-    if isinstance(dtype, type) and issubclass(dtype, Flat):
-        size = _size(shape)
-        if dtype.dtype.is_integer:
-            value = int(value)
-        return dtype.wrap(literal(dtype.dtype, bool(value) if dtype.dtype is Bool else value, size))
-    if isinstance(dtype, type) and issubclass(dtype, Nested):
-        rest = shape if isinstance(shape, int) else tuple(shape)[len(dtype.static_shape) :] or 1
-        size = rest if isinstance(rest, int) else _size(rest)
-        return _full_nested(dtype, value, size)
-    if isinstance(dtype, type) and issubclass(dtype, ArrayBase):
-        dims = (shape,) if isinstance(shape, int) else tuple(shape)
-        count = 1
-        for d in dims:
-            count *= d
-        return dtype(full(dtype.ns.flat(dtype.dtype), value, count), dims)
+    """Return an array of type `dtype` (or a PyTree type) with `value` everywhere; `shape` is a size or a tuple.
+
+    The shape of a nested type starts with its fixed dimensions; a single number is the number of elements.
+    """
     if dtype in (int, float, bool):
         return dtype(value)
-    return tree.construct(dtype, lambda kind: full(kind, value, shape))
-
-
-def _full_nested(dtype: Any, value: Any, size: int) -> Any:
-    component = dtype.value_t
-    if not (isinstance(component, type) and issubclass(component, ArrayBase)):
-        return dtype.of([component(value) for _ in range(dtype.static_shape[0])])
-    return dtype.of([full(component, value, size if issubclass(component, Flat) else size) for _ in range(dtype.static_shape[0])]) \
-        if issubclass(component, Flat) else dtype.of([_full_nested(component, value, size) for _ in range(dtype.static_shape[0])])
+    if not (isinstance(dtype, type) and issubclass(dtype, ArrayBase)):
+        return tree.construct(dtype, lambda kind: full(kind, value, shape))
+    if issubclass(dtype, Flat):
+        if dtype.dtype.is_integer:
+            value = int(value)
+        return dtype.wrap(literal(dtype.dtype, bool(value) if dtype.dtype is Bool else value, _size(shape)))
+    if issubclass(dtype, Nested):
+        dims = (shape,) if isinstance(shape, int) else tuple(shape)
+        fixed = dtype.static_shape if len(dims) > 1 else ()
+        if dims[: len(fixed)] != fixed:
+            raise TypeError(f"{dtype.__name__} has the shape {(*fixed, 'N')}, asked for {dims}")
+        size = dims[len(fixed)] if len(dims) > len(fixed) else 1
+        return dtype.of([full(dtype.value_t, value, size) for _ in range(dtype.static_shape[0])])
+    dims = (shape,) if isinstance(shape, int) else tuple(shape)
+    return dtype(full(dtype.storage(), value, math.prod(dims)), dims)
 
 
 def _size(shape: Any) -> int:
@@ -79,12 +76,13 @@ def arange(dtype: Any, start: Any = None, stop: Any = None, step: Any = 1, size:
         start, stop = 0, start
     if step == 0:
         raise ValueError("arange(): the step must not be 0")
+    if dtype.is_tensor:
+        return dtype(arange(dtype.storage(), start, stop, step))
     count = max(0, -int(-(stop - start) // step))
     if count == 0:
         return full(dtype, 0, 0)
-    index = dtype.ns.flat(UInt32).wrap(counter(count))
-    value = cast(dtype, index)
-    if dtype.dtype.kind == "i" and step != 1 or step != 1:
+    value = cast(dtype, dtype.ns.flat(UInt32).wrap(counter(count)))
+    if step != 1:
         value = value * dtype(step)
     return value + dtype(start) if start != 0 else value
 
@@ -93,14 +91,13 @@ def linspace(dtype: Any, start: Any, stop: Any, num: int = 1, endpoint: bool = T
     """Return `num` evenly spaced floats from `start` to `stop` (included if `endpoint`); takes no memory."""
     if not dtype.dtype.is_float:
         raise TypeError(f"linspace(): a floating-point type is needed, found {dtype.__name__}")
-    step = (stop - start) / (num - 1 if endpoint and num > 1 else max(num, 1))
-    index = cast(dtype, dtype.ns.flat(UInt32).wrap(counter(num))) if num else full(dtype, 0, 0)
+    if dtype.is_tensor:
+        return dtype(linspace(dtype.storage(), start, stop, num, endpoint))
     if num == 0:
-        return index
-    from .functions import call
-    from ..ops.row import ROWS
-
-    return call(ROWS["fma"], index, step if isinstance(step, ArrayBase) else float(step), start if isinstance(start, ArrayBase) else float(start))
+        return full(dtype, 0, 0)
+    step = (stop - start) / (num - 1 if endpoint and num > 1 else num)
+    index = cast(dtype, dtype.ns.flat(UInt32).wrap(counter(num)))
+    return call(ROWS["fma"], index, *(v if isinstance(v, ArrayBase) else float(v) for v in (step, start)))
 
 
 def opaque(dtype: Any, value: Any = None, shape: Any = 1) -> Any:
@@ -142,7 +139,17 @@ def full_like(x: Any, value: Any) -> Any:
         return type(x).of([full_like(c, value) for c in x._c])
     if isinstance(x, ArrayBase):
         return full(type(x), value, x.shape)
-    return type(x)(value)
+    if isinstance(x, (int, float, bool)):
+        return type(x)(value)
+    return tree.map_arrays(lambda a: full_like(a, value), x)
 
 
-__all__ = ["full", "zeros", "ones", "arange", "linspace", "opaque", "CAST", "UInt64", "make_node", "wrap_literal"]
+def empty_like(x: Any) -> Any:
+    """Return an array of unspecified content (zeros here) with type and size of `x`."""
+    return full_like(x, 0)
+
+
+__all__ = [
+    "arange", "empty", "empty_like", "full", "full_like", "linspace", "make_opaque", "ones", "ones_like", "opaque",
+    "zeros", "zeros_like",
+]  # fmt: skip

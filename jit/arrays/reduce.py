@@ -11,7 +11,7 @@ from .base import ArrayBase, hooks
 from .flat import Flat, reduce_node, wrap_literal
 from .nested import Nested
 
-_DEFAULT = object()
+_DEFAULT = ...
 
 
 def _flat(x: Any, op: str, result: Any) -> Any:
@@ -69,12 +69,14 @@ def _is_float(v: Any) -> bool:
     return isinstance(v, float) or (isinstance(v, ArrayBase) and v.dtype.is_float)
 
 
-def reduce(op: str, x: Any, axis: Any = _DEFAULT) -> Any:
-    """Return the reduction `op` ("add", "mul", "min", "max", "and", "or") of `x` over `axis`.
+def reduce(op: Any, x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
+    """Return the reduction `op` (a ReduceOp, or "add", "mul", "min", "max", "and", "or") of `x` over `axis`.
 
     Flat arrays give size-1 arrays, nested ones are combined over their components (axis 0), tensors reduce everything
-    unless an axis is given; `axis=None` reduces everything to a size-1 array.
+    unless an axis is given; `axis=None` reduces everything to a size-1 array. `keepdims` (tensors) leaves dimensions
+    of length 1 in place of those reduced.
     """
+    op = op if isinstance(op, str) else op.name.lower()
     if isinstance(x, Flat):
         if axis not in (_DEFAULT, 0, None, -1, (0,)):
             raise RuntimeError(f"reduce(): axis {axis} is out of range for a one-dimensional array")
@@ -84,7 +86,7 @@ def reduce(op: str, x: Any, axis: Any = _DEFAULT) -> Any:
     if isinstance(x, ArrayBase):
         from .tensor import reduce_tensor
 
-        return reduce_tensor(op, x, None if axis is _DEFAULT else axis)
+        return reduce_tensor(op, x, None if axis is _DEFAULT else axis, keepdims)
     if isinstance(x, (list, tuple)):
         return _combine(list(x), op)
     return x
@@ -105,16 +107,16 @@ def _nested(op: str, x: Any, axis: Any) -> Any:
     return type(x).of(parts) if type(parts[0]) is x.value_t else x.ns.nested((len(parts),), x.dtype).of(parts)
 
 
-def sum(x: Any, axis: Any = _DEFAULT) -> Any:
+def sum(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return the sum; of flat arrays accumulated in double precision. Raises TypeError for masks (use count)."""
     _no_masks("sum", x)
-    return reduce("add", x, axis)
+    return reduce("add", x, axis, mode, keepdims)
 
 
-def prod(x: Any, axis: Any = _DEFAULT) -> Any:
+def prod(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return the product."""
     _no_masks("prod", x)
-    return reduce("mul", x, axis)
+    return reduce("mul", x, axis, mode, keepdims)
 
 
 def _no_masks(name: str, x: Any) -> None:
@@ -122,12 +124,12 @@ def _no_masks(name: str, x: Any) -> None:
         raise TypeError(f"{name}(): not defined for masks; use count()")
 
 
-def min(x: Any, axis: Any = _DEFAULT) -> Any:
+def min(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return the least element (NaN is passed over; +inf if there is none)."""
-    return reduce("min", x, axis)
+    return reduce("min", x, axis, mode, keepdims)
 
 
-def max(x: Any, axis: Any = _DEFAULT) -> Any:
+def max(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return the greatest element (NaN is passed over; -inf if there is none).
 
     A float or an array as second argument asks for the elementwise maximum instead.
@@ -137,22 +139,22 @@ def max(x: Any, axis: Any = _DEFAULT) -> Any:
         from ..ops.row import ROWS
 
         return call(ROWS["max"], x, axis)
-    return reduce("max", x, axis)
+    return reduce("max", x, axis, mode, keepdims)
 
 
-def all(x: Any, axis: Any = _DEFAULT) -> Any:
+def all(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return whether every mask is set: over components, or elements of a flat mask."""
-    return reduce("and", _masks("all", x), axis)
+    return reduce("and", _masks("all", x), axis, mode, keepdims)
 
 
-def any(x: Any, axis: Any = _DEFAULT) -> Any:
+def any(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return whether some mask is set."""
-    return reduce("or", _masks("any", x), axis)
+    return reduce("or", _masks("any", x), axis, mode, keepdims)
 
 
-def none(x: Any, axis: Any = _DEFAULT) -> Any:
+def none(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return whether no mask is set."""
-    found = reduce("or", _masks("none", x), axis)
+    found = reduce("or", _masks("none", x), axis, mode, keepdims)
     return not found if isinstance(found, bool) else ~found
 
 
@@ -162,7 +164,7 @@ def _masks(name: str, x: Any) -> Any:
     return x
 
 
-def count(x: Any, axis: Any = _DEFAULT) -> Any:
+def count(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return the number of masks that are set (UInt32)."""
     if isinstance(x, Flat):
         _masks("count", x)
@@ -174,15 +176,17 @@ def count(x: Any, axis: Any = _DEFAULT) -> Any:
         ones = [select(c, kind(1), kind(0)) if isinstance(c, ArrayBase) else int(c) for c in x._c]
         return _combine(ones, "add")
     if isinstance(x, ArrayBase):
-        return count(x.array)
+        from .functions import select
+
+        return reduce("add", x.ns.tensor(UInt32)(select(_masks("count", x), 1, 0)), axis, mode, keepdims)
     return int(x) if isinstance(x, bool) else len([v for v in x if v])
 
 
-def mean(x: Any, axis: Any = _DEFAULT) -> Any:
+def mean(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return the mean; raises TypeError for integers. An empty array gives NaN."""
     if isinstance(x, ArrayBase) and not x.dtype.is_float:
         raise TypeError(f"mean(): floating-point values are needed, found {type(x).__name__}")
-    total = reduce("add", x, axis)
+    total = reduce("add", x, axis, mode, keepdims)
     number = _elements(x) / builtins.max(1, _elements(total)) if _elements(x) else 0
     if number == 0:
         return total * float("nan")
