@@ -1,4 +1,4 @@
-"""Print the coefficients of `jit/codegen/polynomials.py`: minimax fits by Remez exchange in 90 digits (needs mpmath)."""
+"""Print the coefficients of `jit/codegen/polynomials.py`: Remez exchange in 90 digits (needs mpmath)."""
 
 from __future__ import annotations
 
@@ -113,6 +113,19 @@ def _log_rest(z: Any) -> Any:
     return (mp.log((1 + s) / (1 - s)) / (2 * s) - 1 - z / 3) / z**2 * 2
 
 
+def _cosh(z: Any) -> Any:
+    return (mp.cosh(mp.sqrt(z)) - 1 - z / 2) / z**2
+
+
+def _erf(z: Any) -> Any:
+    x = mp.sqrt(z)
+    return mp.erf(x) / x - 1
+
+
+def _log_erfc(u: Any) -> Any:
+    return mp.log(mp.erfc(u + 2))
+
+
 _QUARTER = (mp.pi / 4) ** 2 * mp.mpf("1.0001")
 _LN = mp.log(2) / 2 * mp.mpf("1.0001")
 _RATIO = ((mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)) ** 2 * mp.mpf("1.0001")
@@ -125,6 +138,10 @@ def _fits() -> dict[str, tuple[Function, Function, Any, Any, int, str]]:
     ratio = _log_ratio, lambda z: z / 2
     rest = _log_rest, lambda z: z * z / 2
     cos = _cos, lambda z: z**2 / mp.cos(mp.sqrt(z))
+    sinh = _odd(mp.sinh)
+    cosh = _cosh, lambda z: z**2 / mp.cosh(mp.sqrt(z))
+    erf = _erf, lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z))
+    tail = _log_erfc, lambda u: mp.erfc(u + 2) / mp.erf(u + 2)
     o = mp.mpf("1e-10")  # the functions are written with divisions by their argument
     return {
         "SIN_32": (*sin, o, _QUARTER, 2, "f"),
@@ -143,6 +160,14 @@ def _fits() -> dict[str, tuple[Function, Function, Any, Any, int, str]]:
         "ASIN_64": (*asin, o, 0.25, 12, "d"),
         "ATAN_32": (*atan, o, 1, 8, "f"),
         "ATAN_64": (*atan, o, 1, 19, "d"),
+        "SINH_32": (*sinh, o, 1, 3, "f"),
+        "SINH_64": (*sinh, o, 1, 6, "d"),
+        "COSH_32": (*cosh, o, 1, 2, "f"),
+        "COSH_64": (*cosh, o, 1, 5, "d"),
+        "ERF_32": (*erf, o, 1, 6, "f"),
+        "ERF_64": (*erf, o, 1, 11, "d"),
+        "ERF_TAIL_32": (*tail, -1, 2, 6, "f"),
+        "ERF_TAIL_64": (*tail, -1, 4, 17, "d"),
     }
 
 

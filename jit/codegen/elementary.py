@@ -10,7 +10,7 @@ from .angles import MAGIC, quarter_turns
 from .emitter import Emitter, Value
 from .polynomials import horner, odd
 
-_LN2 = {
+LN2 = {
     32: (0.6931471228599548, 5.769998878690785e-08),
     64: (0.6931471805599453, 2.3190468138462996e-17),
 }
@@ -97,7 +97,7 @@ def exp_parts(e: Emitter, x: Value, base2: bool = False) -> tuple[Value, Value]:
     else:
         rounded = e.fma(x, _LOG2E[0], MAGIC[bits])
         n = rounded - MAGIC[bits]
-        r = e.fma(n, -_LN2[bits][1], e.fma(n, -_LN2[bits][0], x))
+        r = e.fma(n, -LN2[bits][1], e.fma(n, -LN2[bits][0], x))
     p = horner(e, r, poly.EXP_32 if bits == 32 else poly.EXP_64)
     return e.fma(r * r, p, r), rounded
 
@@ -128,7 +128,7 @@ def mantissa(e: Emitter, x: Value) -> tuple[Value, Value]:
     return m - 1.0, n
 
 
-def _log1p(e: Emitter, f: Value) -> Value:
+def log1p_rest(e: Emitter, f: Value) -> Value:
     """Return log(1 + f) - f for 1 + f in [sqrt(1/2), sqrt(2))."""
     z = f * f
     if f.dtype is Float32:
@@ -148,8 +148,8 @@ def _log_ends(e: Emitter, x: Value, y: Value) -> Value:
 def log(e: Emitter, x: Value) -> Value:
     """Return the natural logarithm; NaN below 0, -inf at 0."""
     f, n = mantissa(e, x)
-    high, low = _LN2[x.dtype.bits]
-    y = e.fma(n, high, f + e.fma(n, low, _log1p(e, f)))
+    high, low = LN2[x.dtype.bits]
+    y = e.fma(n, high, f + e.fma(n, low, log1p_rest(e, f)))
     return _log_ends(e, x, y)
 
 
@@ -157,7 +157,7 @@ def log2(e: Emitter, x: Value) -> Value:
     """Return the logarithm to base 2; NaN below 0, -inf at 0."""
     f, n = mantissa(e, x)
     high, low = _LOG2E[0], _LOG2E[1][x.dtype.bits]
-    rest = e.fma(f, low, _log1p(e, f) * high)
+    rest = e.fma(f, low, log1p_rest(e, f) * high)
     return _log_ends(e, x, n + e.fma(f, high, rest))
 
 
