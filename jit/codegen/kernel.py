@@ -162,6 +162,8 @@ class KernelWriter:
     def _scatter(self, instr: Instr, number: int) -> None:
         value, index, mask = (self.values[a] for a in instr.args)
         slot, op, _, exclusive = instr.attr
+        if self.program.size == 1 and instr.scope == PACKET:
+            mask = mask & self.valid  # nothing else tells the first lane from those behind the end
         memory.scatter(self.e, self.pointer(slot), value, index, mask, op, exclusive)
 
     def _trace(self, instr: Instr, number: int) -> None:

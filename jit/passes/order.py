@@ -6,8 +6,13 @@ from ..trace import AFTER, BRANCH, LOOP, OUT, PHI, REDUCE, SCATTER, BranchBody, 
 
 
 def live_effects(effects: tuple[Node, ...]) -> list[Node]:
-    """Return the side effects whose target is still wanted; nested loops and branches count as wanted."""
-    return [e for e in effects if e.op is not SCATTER or e.attr.after() is not None]
+    """Return the side effects whose target is wanted and not written yet; nested loops and branches count as wanted."""
+    return [e for e in effects if e.op is not SCATTER or _unwritten(e.attr.after())]
+
+
+def _unwritten(after: Node | None) -> bool:
+    # A loop whose scatters have happened may run again for another of its outputs.
+    return after is not None and after.buf is None
 
 
 def children(n: Node) -> tuple[Node, ...] | list[Node]:
