@@ -48,6 +48,17 @@ def recording(scope: Scope) -> Iterator[None]:
         state.scope, state.mask = before, mask
 
 
+@contextmanager
+def outside() -> Iterator[None]:
+    """Record at the top within the block, not in the loop or branch being recorded (for values it does not depend on)."""
+    before, mask = state.scope, state.mask
+    state.scope, state.mask = None, None
+    try:
+        yield
+    finally:
+        state.scope, state.mask = before, mask
+
+
 def undo(scope: Scope) -> None:
     """Give arrays that were scattered to in `scope` their old value back."""
     for array, old, ad in reversed(scope.rebound):

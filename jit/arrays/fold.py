@@ -13,6 +13,8 @@ _ZERO = {d: pack(d, 0) for d in ALL}
 _ONE = {d: pack(d, 1) for d in ALL}
 _NEGATIVE_ZERO = {d: pack(d, -0.0) for d in ALL if d.is_float}
 
+# What comparing an unsigned number with 0 gives.
+_BELOW_ZERO: dict[str, Any] = {"lt": False, "ge": True, "min": 0}
 # Python's own operations give the rounded result for these (a double holds the exact one of two singles).
 _PYTHON: dict[str, Any] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "lt": operator.lt,
@@ -33,6 +35,10 @@ def fold(row: Row, args: tuple[Node, ...], size: int) -> Node | None:
             return _sized(chosen, size)
         return None
     if len(args) == 2:
+        if args[0].dtype.kind == "u" and args[1].op is LITERAL and _is_zero(args[1]) and name in _BELOW_ZERO:
+            # Not only cheaper: LLVM 22 ends the process on umin(fptoui(x), 0).
+            value = _BELOW_ZERO[name]
+            return literal(Bool, value, size) if isinstance(value, bool) else literal(args[0].dtype, 0, size)
         replaced = _identity(name, *args)
         return None if replaced is None else _sized(replaced, size)
     if name == "fma":

@@ -176,7 +176,8 @@ class Program:
         if op is COUNTER:
             return self._add(n, op, (), None, PACKET)
         if op is ACTIVE:
-            return self._add(n, op, (), None, self.scope_id(n.scope))
+            # The scope is part of the key: the mask of a loop is another one than that around it.
+            return self._add(n, op, (), self.scope_id(n.scope), self.scope_id(n.scope))
         if op is OUT:
             base = numbers[id(n.args[0])]
             return self._add(n, op, (base,), n.attr, self.instrs[base].scope)
@@ -272,8 +273,8 @@ class Program:
         query = n.attr
         slots = []
         for position, (kind, _) in enumerate(query.pointers()):
-            key = (f"pointer{position}", id(query.owner))
+            key = (f"{query.kind}{position}", id(query.owner))
             if key not in self._buffers:
                 self._buffers[key] = self._param("pointer", (query, position))
             slots.append(self._buffers[key])
-        return (query.kind, query.width, query.coherent, tuple(slots))
+        return (query.kind, query.width, tuple(slots))

@@ -1,0 +1,100 @@
+"""Sums of filtered samples per pixel, and the adjoint: what an image's gradient means for each sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...jit.arrays import functions as f
+from ...jit.arrays.create import arange, zeros
+from ...jit.arrays.memops import gather, scatter_add
+from ..interfaces.rfilter import ReconstructionFilter
+
+
+class Block:
+    """Accumulates samples of `channels` values into (height, width) pixels plus a border that the filter reaches.
+
+    A pixel holds the weighted sums of the channels and the sum of the weights, next to each other.
+    """
+
+    def __init__(self, types: Any, size: tuple[int, int], channels: int, rfilter: ReconstructionFilter) -> None:
+        self.types, self.size, self.channels, self.rfilter = types, size, channels, rfilter
+        self.border = rfilter.border
+        self.stride = channels + 1
+        self.row = size[0] + 2 * self.border
+        self.rows = size[1] + 2 * self.border
+        self.data = zeros(types.Float, self.row * self.rows * self.stride)
+
+    def _footprint(self, x: Any, y: Any) -> list[tuple[Any, Any]]:
+        """Return (pixel index, weight) of every pixel a sample at (x, y) may reach.
+
+        Pixels are enumerated by their distance from the sample's own, so that all samples of one pixel write to the
+        same pixels: packets of them are added up in registers.
+        """
+        types, border = self.types, self.border
+        px, py = f.floor(x), f.floor(y)
+        base = (types.Int32(py) + border) * self.row + (types.Int32(px) + border)
+        if self.rfilter.is_box:
+            return [(types.UInt32(base), types.Float(1.0))]
+        u, v = x - px, y - py
+        reach = range(-border, border + 1)
+        wx = [self.rfilter.eval((k + 0.5) - u) for k in reach]
+        wy = [self.rfilter.eval((k + 0.5) - v) for k in reach]
+        pixels = []
+        for j, b in zip(reach, wy, strict=True):
+            for i, a in zip(reach, wx, strict=True):
+                pixels.append((types.UInt32(base + (j * self.row + i)), a * b))
+        return pixels
+
+    def put(self, x: Any, y: Any, values: list[Any], active: Any = True) -> None:
+        """Add samples at (x, y), pixels relative to the block's first one; values per channel, weight 1 each."""
+        for pixel, weight in self._footprint(x, y):
+            index = pixel * self.stride
+            for c, value in enumerate(values):
+                scatter_add(self.data, value * weight, index + c, active)
+            scatter_add(self.data, weight, index + self.channels, active)
+
+    def put_weights(self, x: Any, y: Any, active: Any = True) -> None:
+        """Add only the weights of samples."""
+        for pixel, weight in self._footprint(x, y):
+            scatter_add(self.data, weight, pixel * self.stride + self.channels, active)
+
+    def read(self, x: Any, y: Any, source: Any, active: Any = True) -> list[Any]:
+        """Return, per channel, the sum of `source` over the pixels a sample reaches, times its weights.
+
+        The adjoint of `put`: `source` holds `channels` values per pixel of the block, border included.
+        """
+        totals = [self.types.Float(0.0) for _ in range(self.channels)]
+        for pixel, weight in self._footprint(x, y):
+            index = pixel * self.channels
+            for c in range(self.channels):
+                totals[c] = f.fma(weight, gather(self.types.Float, source, index + c, active), totals[c])
+        return totals
+
+    def _pixels(self) -> Any:
+        """Return the block index of every pixel of the image, row by row."""
+        types = self.types
+        index = arange(types.UInt32, self.size[0] * self.size[1])
+        y = index // self.size[0]
+        x = index - y * self.size[0]
+        return (y + self.border) * self.row + (x + self.border)
+
+    def channels_of_image(self) -> list[Any]:
+        """Return the channels of the image, one flat array each: sums divided by weights (0 where nothing fell)."""
+        types = self.types
+        base = self._pixels() * self.stride
+        weight = gather(types.Float, self.data, base + self.channels)
+        inverse = 1.0 / f.select(weight == 0.0, 1.0, weight)
+        return [gather(types.Float, self.data, base + c) * inverse for c in range(self.channels)]
+
+    def adjoint_image(self, gradients: list[Any]) -> Any:
+        """Return the source for `read` from the image's gradient per channel: divided by the weights, with border."""
+        from ...jit.arrays.memops import scatter
+
+        types = self.types
+        pixels = self._pixels()
+        weight = gather(types.Float, self.data, pixels * self.stride + self.channels)
+        inverse = 1.0 / f.select(weight == 0.0, 1.0, weight)
+        source = zeros(types.Float, self.row * self.rows * self.channels)
+        for c, g in enumerate(gradients):
+            scatter(source, g * inverse, pixels * self.channels + c)
+        return source

@@ -1,0 +1,161 @@
+"""The path tracer: paths from the camera, lights sampled at every vertex, both strategies weighted together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...jit.arrays import functions as f
+from ...jit.control import while_loop
+from ..interfaces.bsdf import BSDFContext, BSDFFlags
+from ..interfaces.integrator import SamplingIntegrator
+from ..interfaces.records import Ray
+from ..registry import Parameter, register
+from ..scene import Reference
+
+UNLIMITED = 0xFFFFFFFF
+
+
+def mis_weight(a: Any, b: Any) -> Any:
+    """Return the weight of a strategy with density `a` beside one with density `b` (power heuristic, Veach 1997)."""
+    a2, b2 = a * a, b * b
+    w = a2 / (a2 + b2)
+    return f.select(f.isfinite(w), w, 0.0)
+
+
+@dataclass
+class PathState:
+    """What a path carries from vertex to vertex."""
+
+    o: Any  # next ray
+    d: Any
+    maxt: Any
+    throughput: Any
+    result: Any
+    eta: Any
+    depth: Any
+    valid: Any
+    prev_p: Any  # previous vertex
+    prev_pdf: Any  # density with which the present direction was sampled there
+    prev_delta: Any  # whether that lobe was a delta
+    active: Any
+    sampler: Any
+
+
+@register("integrator", "path")
+class Path(SamplingIntegrator):
+    """Unidirectional path tracing with emitter sampling and multiple importance sampling.
+
+    Differentiable in everything smooth by plain automatic differentiation (memory grows with the depth; `prb` does the
+    same in constant memory). `max_depth`: number of path segments, -1 without bound; from `rr_depth` on paths end at
+    random.
+    """
+
+    parameters = (
+        Parameter("max_depth", "int", -1, "longest path, in segments; 1: only directly visible lights"),
+        Parameter("rr_depth", "int", 5, "depth from which paths end at random"),
+        Parameter("hide_emitters", "bool", False, "do not show lights directly"),
+    )
+
+    def __init__(self, props: Any) -> None:
+        super().__init__(props)
+        from ...jit.errors import SceneError
+
+        self.max_depth = props["max_depth"]
+        self.rr_depth = props["rr_depth"]
+        self.hide_emitters = props["hide_emitters"]
+        if self.max_depth < -1:
+            raise SceneError(f"max_depth must be -1 (no bound) or >= 0, found {self.max_depth}")
+        if self.rr_depth <= 0:
+            raise SceneError(f"rr_depth must be > 0, found {self.rr_depth}")
+
+    @property
+    def depth_limit(self) -> int:
+        """Return the longest path as an unsigned number."""
+        return UNLIMITED if self.max_depth < 0 else self.max_depth
+
+    def sample(self, scene: Any, sampler: Any, ray: Ray, active: Any = True) -> tuple[Any, Any, list[Any]]:
+        """Return the radiance along the rays."""
+        types = self.types
+        if self.max_depth == 0:
+            return types.Color3f(0.0), types.Bool(False), []
+        state = PathState(
+            types.Point3f(ray.o), types.Vector3f(ray.d), types.Float(ray.maxt), types.Color3f(1.0), types.Color3f(0.0),
+            types.Float(1.0), types.UInt32(0), types.Bool(not self.hide_emitters and scene.environment() is not None),
+            types.Point3f(0.0), types.Float(1.0), types.Bool(True), types.Bool(active), sampler.loop_state(),
+        )  # fmt: skip
+
+        def body(s: PathState) -> tuple[PathState]:
+            sampler.set_loop_state(s.sampler)
+            self.bounce(scene, sampler, s)
+            s.sampler = sampler.loop_state()
+            return (s,)
+
+        bound = self.max_depth + 1 if self.max_depth >= 0 else None
+        (state,) = while_loop((state,), lambda s: s.active, body, labels=("path",), max_iterations=bound)
+        sampler.set_loop_state(state.sampler)
+        return f.select(state.valid, state.result, 0.0), state.valid, []
+
+    def bounce(self, scene: Any, sampler: Any, s: PathState) -> None:
+        """Extend the paths by one vertex."""
+        ctx = BSDFContext()
+        si = scene.ray_intersect(Ray(s.o, s.d, s.maxt), s.depth == 0, s.active)
+        self.add_emission(scene, s, si)
+        active_next = s.active & (s.depth + 1 < self.depth_limit) & si.is_valid()
+        index = scene.bsdf_index(si)
+        smooth = self.has_smooth(scene, index, active_next)
+        ds, em_weight = scene.sample_emitter_direction(si, sampler.next_2d(), True, active_next & smooth)
+        wo = si.to_local(ds.d)
+        u1, u2 = sampler.next_1d(), sampler.next_2d()
+        value, pdf, bs, weight = scene.bsdfs.call(
+            index, lambda b, mask: b.eval_pdf_sample(ctx, si, wo, u1, u2, mask), active=active_next
+        )
+        lit = active_next & smooth & (ds.pdf != 0.0)
+        mis = f.select(ds.delta, 1.0, mis_weight(ds.pdf, pdf))
+        s.result = f.select(lit, s.result + s.throughput * value * em_weight * mis, s.result)
+        self.advance(sampler, s, si, bs, weight, active_next)
+
+    def has_smooth(self, scene: Any, index: Any, active: Any) -> Any:
+        """Return the mask of materials with a lobe that light sampling can reach."""
+        flags = [bool(b.flags() & BSDFFlags.Smooth) for b in scene.bsdfs.objects]
+        if all(flags):
+            return True
+        from ...jit.arrays.memops import gather
+
+        return gather(self.types.Bool, self.types.Bool(flags), index, active)
+
+    def add_emission(self, scene: Any, s: PathState, si: Any) -> None:
+        """Add the light that the present ray found."""
+        if not scene.emitters():
+            return
+        index = scene.emitter_index(si)
+        if self.hide_emitters:
+            index = f.select(s.depth == 0, self.types.UInt32(UNLIMITED), index)
+        ds = scene.direction_to(si, Reference(s.prev_p), index)
+        em_pdf = scene.pdf_emitter_direction(Reference(s.prev_p), ds, s.active & ~s.prev_delta)
+        mis = mis_weight(s.prev_pdf, em_pdf)
+        radiance = scene.eval_emitter(si, index, s.active)
+        s.result = f.select(s.active, s.result + s.throughput * radiance * mis, s.result)
+
+    def advance(self, sampler: Any, s: PathState, si: Any, bs: Any, weight: Any, active_next: Any) -> None:
+        """Follow the sampled directions; end paths at random from `rr_depth` on."""
+        types = self.types
+        ray = si.spawn_ray(types.Vector3f(si.to_world(bs.wo)))
+        s.o, s.d, s.maxt = types.Point3f(ray.o), ray.d, types.Float(ray.maxt)
+        s.throughput = types.Color3f(s.throughput * weight)
+        s.eta = s.eta * bs.eta
+        null = (bs.sampled_type & int(BSDFFlags.Null)) != 0
+        s.valid = s.valid | (s.active & si.is_valid() & ~null)
+        s.prev_p, s.prev_pdf = si.p, bs.pdf
+        s.prev_delta = (bs.sampled_type & int(BSDFFlags.Delta)) != 0
+        s.depth = f.select(si.is_valid(), s.depth + 1, s.depth)
+        largest = f.max(s.throughput.x, f.max(s.throughput.y, s.throughput.z))
+        keep = f.min(largest * s.eta * s.eta, 0.95)
+        roulette = s.depth >= self.rr_depth
+        goes_on = sampler.next_1d() < keep
+        s.throughput = f.select(roulette & (keep > 0.0), s.throughput / f.select(keep > 0.0, _detached(keep), 1.0), s.throughput)
+        s.active = active_next & (~roulette | goes_on) & (largest != 0.0)
+
+
+def _detached(x: Any) -> Any:
+    return type(x).wrap(x._n)

@@ -1,0 +1,302 @@
+"""The scene: shapes, lights, sensors, and the questions integrators ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..jit.arrays import functions as f
+from ..jit.arrays.linear import dot
+from ..jit.arrays.memops import gather
+from ..jit.control import outside
+from ..jit.errors import SceneError
+from ..jit.instances import NONE, InstanceSet
+from .accel.operation import trace
+from .accel.select import build
+from .interfaces.object import Object, ParamFlags, TraversalCallback
+from .interfaces.records import DirectionSample, Preliminary, Ray, SurfaceInteraction
+from .registry import register
+from .surfaces import Surfaces
+
+
+@register("scene", "scene")
+class Scene(Object):
+    """Everything a rendering needs. `types` is the variant it was loaded with."""
+
+    plugin_kind = "scene"
+
+    def __init__(self, props: Any) -> None:
+        super().__init__(props)
+        self._children: list[tuple[str, Any]] = props.objects()
+        by_kind: dict[str, list[Any]] = {}
+        for _, child in self._children:
+            by_kind.setdefault(child.plugin_kind, []).append(child)
+        self._shapes: list[Any] = by_kind.get("shape", [])
+        self._sensors: list[Any] = by_kind.get("sensor", [])
+        integrators = by_kind.get("integrator", [])
+        if len(integrators) > 1:
+            raise SceneError(f"a scene has one integrator, found {len(integrators)}")
+        self._integrator = integrators[0] if integrators else None
+        self._emitters = [e for e in by_kind.get("emitter", [])] + [s.emitter for s in self._shapes if s.emitter is not None]
+        around = [e for e in self._emitters if e.is_environment()]
+        if len(around) > 1:
+            raise SceneError(f"a scene has one environment light, found {len(around)}: {around}")
+        self._environment = around[0] if around else None
+        self.accelerator_kind = "auto"
+        self._accelerator: Any = None
+        self._geometry: list[Any] = []
+        self._versions: list[int] = []
+        self.parameters_changed()
+
+    def shapes(self) -> list[Any]:
+        """Return the shapes in the order of the file."""
+        return list(self._shapes)
+
+    def emitters(self) -> list[Any]:
+        """Return the lights."""
+        return list(self._emitters)
+
+    def sensors(self) -> list[Any]:
+        """Return the sensors; a scene without any gets a default one."""
+        return list(self._sensors)
+
+    def integrator(self) -> Any:
+        """Return the integrator, None if the scene has none."""
+        return self._integrator
+
+    def environment(self) -> Any:
+        """Return the light around the scene, None if there is none."""
+        return self._environment
+
+    def bbox(self) -> Any:
+        """Return the box around all shapes, with attributes `min` and `max` (Point3f)."""
+        low, high = self._bounds()
+        return BoundingBox(self.types.Point3f([float(x) for x in low]), self.types.Point3f([float(x) for x in high]))
+
+    def _bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        boxes = [s.bbox() for s in self._shapes]
+        if not boxes:
+            return np.full(3, np.inf), np.full(3, -np.inf)
+        return np.min([b[0] for b in boxes], axis=0), np.max([b[1] for b in boxes], axis=0)
+
+    def traverse(self, callback: TraversalCallback) -> None:
+        """Report all children under their names."""
+        for name, child in self._children:
+            callback.put(child.id() or name, child, ParamFlags.Differentiable)
+
+    def parameters_changed(self, keys: Sequence[str] = ()) -> None:
+        """Build tables and accelerator again as far as something changed."""
+        types = self.types
+        low, high = self._bounds()
+        for emitter in self._emitters:
+            emitter.set_scene((low, high))
+        self._surfaces: Surfaces | None = None
+        self._bsdfs: InstanceSet | None = None
+        unique = {id(s.bsdf): s.bsdf for s in self._shapes if s.bsdf is not None}
+        self._bsdf_list = list(unique.values())
+        order = {key: k for k, key in enumerate(unique)}
+        self._shape_bsdf = types.UInt32([order.get(id(s.bsdf), NONE) for s in self._shapes] or [NONE])
+        lights = {id(e): k for k, e in enumerate(self._emitters)}
+        self._shape_emitter = types.UInt32([lights.get(id(s.emitter), NONE) for s in self._shapes] or [NONE])
+        self._emitter_set: InstanceSet | None = None
+        self._weights = self._selection()
+
+    def _selection(self) -> Any:
+        """Return the cumulative selection probabilities of the lights, None if all are equal."""
+        weights = [float(e.sampling_weight) for e in self._emitters]
+        if not weights or all(w == 1.0 for w in weights):
+            return None
+        total = sum(weights)
+        if min(weights) < 0 or total <= 0:
+            raise SceneError(f"sampling_weight: weights must be >= 0 and not all 0, found {weights}")
+        return np.cumsum(np.array(weights) / total)
+
+    @property
+    def surfaces(self) -> Surfaces:
+        """Return the tables of surfaces."""
+        if self._surfaces is None:
+            with outside():
+                self._surfaces = Surfaces(self._shapes, self.types)
+        return self._surfaces
+
+    @property
+    def bsdfs(self) -> InstanceSet:
+        """Return the materials as a set to call by index."""
+        if self._bsdfs is None:
+            with outside():
+                self._bsdfs = InstanceSet(self._bsdf_list, self.types.ns)
+        return self._bsdfs
+
+    @property
+    def emitter_set(self) -> InstanceSet:
+        """Return the lights as a set to call by index."""
+        if self._emitter_set is None:
+            with outside():
+                self._emitter_set = InstanceSet(self._emitters, self.types.ns)
+        return self._emitter_set
+
+    def refresh(self) -> None:
+        """Forget tables that hold gradients of an earlier rendering; they are built again when needed."""
+        self._bsdfs = self._emitter_set = self._surfaces = None
+
+    @property
+    def accelerator(self) -> Any:
+        """Return the accelerator, brought up to date with moved shapes."""
+        versions = [s.version for s in self._shapes]
+        if self._accelerator is None:
+            with outside():
+                self._geometry = self.surfaces.geometry
+            self._accelerator = build(self._geometry, self.accelerator_kind)
+        elif versions != self._versions:
+            self._rebuild(versions)
+        self._versions = versions
+        return self._accelerator
+
+    def _rebuild(self, versions: list[int]) -> None:
+        from ..jit.runtime.launch import runtime
+
+        # Kernels in flight may still trace rays.
+        runtime.sync()
+        self._surfaces = None
+        self._geometry = self.surfaces.geometry
+        self._accelerator = build(self._geometry, self.accelerator_kind)
+
+    def use_accelerator(self, kind: str) -> None:
+        """Trace rays with "embree", "bvh" (our own) or "auto" from now on."""
+        self.accelerator_kind = kind
+        self._accelerator = None
+
+    def ray_intersect_preliminary(self, ray: Ray, coherent: Any = False, active: Any = True) -> Preliminary:
+        """Return what the rays hit first: distance, place within the primitive, primitive and shape."""
+        types = self.types
+        t, u, v, prim, shape = trace("closest", self.accelerator, ray.o, ray.d, ray.maxt, coherent, active)
+        valid = (shape != NONE) & active
+        return Preliminary(types.Float(t), types.Float(u), types.Float(v), prim, shape, valid)
+
+    def ray_intersect(self, ray: Ray, coherent: Any = False, active: Any = True, ray_flags: Any = None) -> SurfaceInteraction:
+        """Return the surface points that the rays hit first."""
+        pi = self.ray_intersect_preliminary(ray, coherent, active)
+        return self.surfaces.interaction(ray, pi, self.exact(ray))
+
+    def exact(self, ray: Ray) -> bool:
+        """Return whether hits are computed again from the primitive: double precision, or geometry with gradients."""
+        from ..ad.api import grad_enabled
+
+        records = getattr(self.surfaces, "records", None)
+        return self.types.is_double or grad_enabled(ray.o, ray.d) or (records is not None and grad_enabled(records))
+
+    def ray_test(self, ray: Ray, coherent: Any = False, active: Any = True) -> Any:
+        """Return the mask of rays that hit anything before their end."""
+        return trace("occluded", self.accelerator, ray.o, ray.d, ray.maxt, coherent, active)[0] & active
+
+    def emitter_index(self, si: SurfaceInteraction) -> Any:
+        """Return the index of the light that each ray found: the shape's own, or the environment; NONE if there is none."""
+        around = NONE if self._environment is None else self._emitters.index(self._environment)
+        index = gather(self.types.UInt32, self._shape_emitter, si.shape, si.valid)
+        return f.select(si.valid, index, self.types.UInt32(around))
+
+    def bsdf_index(self, si: SurfaceInteraction) -> Any:
+        """Return the index of the material at each surface point."""
+        return f.select(si.valid, gather(self.types.UInt32, self._shape_bsdf, si.shape, si.valid), self.types.UInt32(NONE))
+
+    def sample_emitter(self, u: Any) -> tuple[Any, Any, Any]:
+        """Return the index of a light chosen by `u`, its probability, and `u` stretched to be used again."""
+        types = self.types
+        n = len(self._emitters)
+        if self._weights is None:
+            scaled = u * float(n)
+            index = f.min(types.UInt32(scaled), n - 1)
+            return index, types.Float(1.0 / n), scaled - types.Float(index) if n > 1 else u
+        index, low, high = types.UInt32(0), types.Float(0.0), types.Float(float(self._weights[0]))
+        for k in range(1, n):
+            beyond = u >= float(self._weights[k - 1])
+            index = f.select(beyond, types.UInt32(k), index)
+            low = f.select(beyond, float(self._weights[k - 1]), low)
+            high = f.select(beyond, float(self._weights[k]), high)
+        probability = high - low
+        return index, probability, (u - low) / f.max(probability, 1e-30)
+
+    def emitter_probability(self, index: Any) -> Any:
+        """Return the probability with which `sample_emitter` chooses a light."""
+        types = self.types
+        if self._weights is None:
+            return types.Float(1.0 / max(1, len(self._emitters)))
+        table = types.Float([float(x) for x in np.diff(np.concatenate([[0.0], self._weights]))])
+        return gather(types.Float, table, index, index < len(self._emitters))
+
+    def sample_emitter_direction(
+        self, ref: SurfaceInteraction, sample: Any, test_visibility: bool = True, active: Any = True
+    ) -> tuple[DirectionSample, Any]:
+        """Return a direction to a light, chosen first, and radiance / density (0 where it is hidden)."""
+        types = self.types
+        if not self._emitters:
+            return self.no_direction(), types.Color3f(0.0)
+        index, probability, u = self.sample_emitter(sample.x)
+        sample = types.Point2f(u, sample.y)
+        at = Reference(ref.p)
+        ds, weight = self.emitter_set.call(index, lambda e, mask: e.sample_direction(at, sample, mask), active=active)
+        ds.emitter = index
+        ds.pdf = ds.pdf * probability
+        weight = weight / probability
+        if test_visibility:
+            seen = (ds.pdf != 0.0) & active
+            hidden = self.ray_test(ref.spawn_ray_to(ds.p), active=seen)
+            weight = f.select(hidden, 0.0, weight)
+            ds.pdf = f.select(hidden, 0.0, ds.pdf)
+        return ds, weight
+
+    def no_direction(self) -> DirectionSample:
+        """Return the direction sample of a scene without lights."""
+        t = self.types
+        zero = t.Float(0.0)
+        return DirectionSample(
+            t.Point3f(0.0), t.Normal3f(0.0, 0.0, 1.0), t.Point2f(0.0), t.Vector3f(0.0, 0.0, 1.0), zero, zero, t.Bool(False), t.UInt32(NONE)
+        )
+
+    def pdf_emitter_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
+        """Return the density with which `sample_emitter_direction` chooses the direction of `ds`."""
+        if not self._emitters:
+            return self.types.Float(0.0)
+        at = Reference(ref.p)
+        pdf = self.emitter_set.call(ds.emitter, lambda e, mask: e.pdf_direction(at, ds, mask), active=active)
+        return pdf * self.emitter_probability(ds.emitter)
+
+    def eval_emitter_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
+        """Return the radiance along a sampled direction, with gradients."""
+        at = Reference(ref.p)
+        return self.emitter_set.call(ds.emitter, lambda e, mask: e.eval_direction(at, ds, mask), active=active)
+
+    def eval_emitter(self, si: SurfaceInteraction, index: Any, active: Any = True) -> Any:
+        """Return the radiance of the lights that rays found."""
+        if not self._emitters:
+            return self.types.Color3f(0.0)
+        return self.emitter_set.call(index, lambda e, mask: e.eval(si, mask), active=active)
+
+    def direction_to(self, si: SurfaceInteraction, ref: Any, index: Any) -> DirectionSample:
+        """Return the direction sample that would have led from `ref` to the light found at `si`."""
+        types = self.types
+        offset = si.p - ref.p
+        dist = f.sqrt(dot(offset, offset))
+        d = f.select(si.valid, offset / f.select(si.valid, dist, 1.0), -si.wi)
+        return DirectionSample(si.p, si.sh_frame.n, si.uv, types.Vector3f(d), f.select(si.valid, dist, 0.0), types.Float(0.0), types.Bool(False), index)
+
+
+class Reference:
+    """A point that directions are sampled from."""
+
+    def __init__(self, p: Any) -> None:
+        self.p = p
+
+
+class BoundingBox:
+    """An axis-aligned box."""
+
+    def __init__(self, low: Any, high: Any) -> None:
+        self.min, self.max = low, high
+
+    def __repr__(self) -> str:
+        return f"BoundingBox[min={self.min}, max={self.max}]"
+
+

@@ -1,0 +1,193 @@
+"""Triangle meshes: what `obj`, `ply` and `cube` load into, and what Python code can build."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...jit.arrays import functions as f
+from ...jit.arrays.linear import cross, norm, normalize
+from ...jit.arrays.memops import gather
+from ...jit.arrays.shape import prefix_sum
+from ...jit.errors import SceneError
+from ..accel.geometry import Triangles
+from ..interfaces.object import ParamFlags, TraversalCallback
+from ..interfaces.shape import Shape
+from ..transform import ScalarTransform4f
+from ..warp import square_to_uniform_triangle
+from .common import TriangleData
+from .mesh_data import MeshData, compute_vertex_normals
+
+
+class Mesh(Shape):
+    """A triangle mesh in world space.
+
+    Parameters: `faces` [3F], `vertex_positions` [3V], `vertex_normals` [3V], `vertex_texcoords` [2V], attributes;
+    differentiable in all but the faces. Moved vertices get new normals if the mesh had any.
+    """
+
+    is_triangles = True
+
+    def load(self, data: MeshData, to_world: ScalarTransform4f, face_normals: bool) -> None:
+        """Take over a mesh read from a file, moved to world space."""
+        vertices = np.asarray(to_world.transform_affine(data.vertices.astype(np.float64)))
+        normals = data.normals
+        if face_normals:
+            normals = None
+        elif normals is not None:
+            normals = np.asarray(to_world.transform_normal(normals.astype(np.float64)))
+            length = np.linalg.norm(normals, axis=1, keepdims=True)
+            normals = normals / np.where(length > 0, length, 1)
+        else:
+            normals = compute_vertex_normals(vertices, data.faces)
+        self.set_arrays(vertices, data.faces, normals, data.texcoords, data.attributes)
+
+    def set_arrays(self, vertices: Any, faces: Any, normals: Any, texcoords: Any, attributes: Any = None) -> None:
+        """Set the mesh from NumPy arrays: (V, 3), (F, 3), (V, 3) or None, (V, 2) or None."""
+        types = self.types
+        dtype = types.dtype.numpy
+        flat = lambda x: types.Float(np.ascontiguousarray(x, dtype).ravel())  # noqa: E731
+        self.vertex_positions = flat(vertices)
+        self.faces = types.UInt32(np.ascontiguousarray(faces, np.uint32).ravel())
+        self.has_normals = normals is not None
+        self.has_texcoords = texcoords is not None
+        self.vertex_normals = flat(normals) if normals is not None else types.Float()
+        self.vertex_texcoords = flat(texcoords) if texcoords is not None else types.Float()
+        self.attributes = {name: flat(values) for name, values in (attributes or {}).items()}
+        self._table: Any = None
+
+    def traverse(self, callback: TraversalCallback) -> None:
+        """Report the arrays besides material and light."""
+        super().traverse(callback)
+        moving = ParamFlags.Differentiable | ParamFlags.Discontinuous
+        callback.put("faces", self.faces, ParamFlags.NonDifferentiable)
+        callback.put("vertex_positions", self.vertex_positions, moving)
+        callback.put("vertex_normals", self.vertex_normals, moving)
+        callback.put("vertex_texcoords", self.vertex_texcoords, ParamFlags.Differentiable)
+        for name, values in self.attributes.items():
+            callback.put(name, values, ParamFlags.Differentiable)
+
+    def parameters_changed(self, keys: Sequence[str] = ()) -> None:
+        """Move the mesh; normals follow unless they were set too."""
+        super().parameters_changed(keys)
+        if len(self.vertex_positions) % 3 or len(self.faces) % 3:
+            raise SceneError(
+                f'mesh "{self._id}": vertex_positions needs 3 numbers per vertex and faces 3 per triangle, found '
+                f"{len(self.vertex_positions)} and {len(self.faces)}"
+            )
+        if not keys or "vertex_positions" in keys or "faces" in keys:
+            self._table = None
+            if self.has_normals and "vertex_normals" not in keys:
+                self.recompute_vertex_normals()
+
+    def recompute_vertex_normals(self) -> None:
+        """Set smooth normals, weighted by the angles at each vertex (Thuermer and Wuethrich 1998)."""
+        from ...jit.arrays.create import arange, zeros
+        from ...jit.arrays.memops import scatter_add
+        from ...jit.arrays.shape import ravel
+
+        types = self.types
+        index = gather(types.Vector3u, self.faces, arange(types.UInt32, self.face_count()))
+        corners = [gather(types.Point3f, self.vertex_positions, i) for i in index]
+        n = cross(corners[1] - corners[0], corners[2] - corners[0])
+        length = norm(n)
+        n = f.select(length > 0.0, n / f.select(length > 0.0, length, 1.0), 0.0)
+        total = zeros(types.Vector3f, self.vertex_count())
+        for k in range(3):
+            a = normalize(corners[(k + 1) % 3] - corners[k])
+            b = normalize(corners[(k + 2) % 3] - corners[k])
+            angle = f.acos(f.clip(a.x * b.x + a.y * b.y + a.z * b.z, -1.0, 1.0))
+            angle = f.select(length > 0.0, angle, 0.0)
+            scatter_add(total, n * angle, index[k])
+        size = norm(total)
+        unit = f.select(size > 0.0, total / f.select(size > 0.0, size, 1.0), types.Vector3f(1.0, 0.0, 0.0))
+        self.vertex_normals.assign(ravel(unit))
+
+    def vertex_count(self) -> int:
+        """Return the number of vertices."""
+        return len(self.vertex_positions) // 3
+
+    def face_count(self) -> int:
+        """Return the number of triangles."""
+        return len(self.faces) // 3
+
+    def has_vertex_normals(self) -> bool:
+        """Return whether shading normals are interpolated."""
+        return self.has_normals
+
+    def has_vertex_texcoords(self) -> bool:
+        """Return whether the mesh has uv coordinates."""
+        return self.has_texcoords
+
+    def triangles(self) -> TriangleData:
+        """Return the mesh's triangles."""
+        return TriangleData(
+            self.vertex_positions, self.faces, self.vertex_normals if self.has_normals else None,
+            self.vertex_texcoords if self.has_texcoords else None, self.flip_normals,
+        )  # fmt: skip
+
+    def geometry(self) -> Triangles:
+        """Return vertices and faces for the accelerator."""
+        return Triangles(self.vertex_positions.numpy().reshape(-1, 3), self.faces.numpy().reshape(-1, 3))
+
+    def bbox(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the box around the vertices."""
+        v = self.vertex_positions.numpy().reshape(-1, 3)
+        if not len(v):
+            return np.full(3, np.inf), np.full(3, -np.inf)
+        return v.min(0), v.max(0)
+
+    def _areas(self) -> tuple[Any, Any]:
+        """Return the cumulative areas of the triangles (detached) and the total."""
+        if self._table is None:
+            from ...jit.arrays import reduce
+            from ...jit.arrays.create import arange
+
+            types = self.types
+            index = gather(types.Vector3u, self.faces, arange(types.UInt32, self.face_count()))
+            a, b, c = (gather(types.Point3f, self.vertex_positions, i) for i in index)
+            areas = 0.5 * norm(cross(b - a, c - a))
+            plain = type(areas).wrap(areas._n)
+            self._table = (prefix_sum(plain, False), reduce.sum(areas))
+        return self._table  # type: ignore[no-any-return]
+
+    def surface_area(self) -> Any:
+        """Return the sum of the triangles' areas."""
+        return self._areas()[1]
+
+    def sample_position(self, sample: Any, active: Any = True) -> tuple[Any, Any, Any, Any]:
+        """Return a point uniform over the area: the triangle by sample.y, the point by the rest of it."""
+        types = self.types
+        cumulative, total = self._areas()
+        target = sample.y * type(total).wrap(total._n)
+        face = _search(cumulative, target, self.face_count(), types, active)
+        before = f.select(face > 0, gather(types.Float, cumulative, f.max(face, 1) - 1, active), 0.0)
+        width = gather(types.Float, cumulative, face, active) - before
+        rest = types.Point2f(sample.x, f.clip((target - before) / f.max(width, 1e-30), 0.0, 1.0))
+        b1, b2 = square_to_uniform_triangle(rest)
+        index = gather(types.Vector3u, self.faces, face, active)
+        a, b, c = (gather(types.Point3f, self.vertex_positions, i, active) for i in index)
+        e1, e2 = b - a, c - a
+        p = a + e1 * b1 + e2 * b2
+        n = types.Normal3f(normalize(cross(e1, e2)))
+        uv = types.Point2f(b1, b2)
+        if self.has_texcoords:
+            t = [gather(types.Point2f, self.vertex_texcoords, i, active) for i in index]
+            uv = t[0] * (1.0 - b1 - b2) + t[1] * b1 + t[2] * b2
+        return p, -n if self.flip_normals else n, uv, f.rcp(total)
+
+    def pdf_position(self, active: Any = True) -> Any:
+        """Return 1 / area."""
+        return f.rcp(self._areas()[1])
+
+
+def _search(cumulative: Any, target: Any, count: int, types: Any, active: Any) -> Any:
+    """Return the first index whose cumulative value exceeds the target (binary search, unrolled)."""
+    low, high = types.UInt32(0), types.UInt32(count - 1)
+    for _ in range(max(1, (count - 1).bit_length())):
+        middle = (low + high) // 2
+        right = gather(types.Float, cumulative, middle, active) <= target
+        low, high = f.select(right, f.min(middle + 1, high), low), f.select(right, high, middle)
+    return low
