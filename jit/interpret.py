@@ -1,4 +1,4 @@
-"""The meaning of every operation: a slow interpreter of recorded programs in NumPy, which targets are tested against."""
+"""The meaning of every operation: a slow interpreter of recorded programs in NumPy, the measure of all targets."""
 
 from __future__ import annotations
 

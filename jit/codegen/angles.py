@@ -12,7 +12,7 @@ from ..dtypes import Bool, DType, Float32, Float64, Int64, UInt32, UInt64
 from . import memory
 from .emitter import Emitter, Value
 
-# pi in three parts of one precision each, rounded down: all of one sign, so that -0 stays -0.
+# pi in three parts of one precision each, rounded down.
 PI = {
     32: (3.141592502593994, 1.5099578831723193e-07, 1.078060505991553e-14),
     64: (3.141592653589793, 1.224646799147353e-16, 2.1657133478438278e-32),
@@ -46,7 +46,7 @@ def rarely(e: Emitter, mask: Value, usual: list[Value], other: Callable[[], list
 
 
 def quarter_turns(e: Emitter, x: Value, ahead: int = 0) -> tuple[Value, Value]:
-    """Return (r, n) with x = (n - ahead) pi/2 + r, |r| <= pi/4; of n (an unsigned integer) two bits are right."""
+    """Return (r, n) with x = (n - ahead) pi/2 + r, |r| <= pi/4, for x >= 0; of n two bits are right."""
     bits = x.dtype.bits
     word = UInt32 if bits == 32 else UInt64
     magic = MAGIC[bits] + ahead
@@ -56,12 +56,12 @@ def quarter_turns(e: Emitter, x: Value, ahead: int = 0) -> tuple[Value, Value]:
     for part in PI[bits]:
         r = e.fma(turns, -0.5 * part, r)
     usual = [r, rounded.bits(word)]
-    r, quadrant = rarely(e, e.abs(x) >= LIMIT[bits], usual, lambda: _far(e, x, ahead))
+    r, quadrant = rarely(e, x >= LIMIT[bits], usual, lambda: _far(e, x, ahead))
     return r, quadrant
 
 
 def _far(e: Emitter, x: Value, ahead: int) -> list[Value]:
-    """Return what `quarter_turns` does, for any |x| >= LIMIT, by a function written once per module."""
+    """Return what `quarter_turns` does, for any x >= LIMIT, by a function written once per module."""
     name = f"far.{x.dtype.short}.{ahead}"
     sub = Emitter(e.width, e.target)
     word = UInt32 if x.dtype is Float32 else UInt64
@@ -96,15 +96,6 @@ def _window(e: Emitter, dtype: DType, start: Value, count: int) -> list[Value]:
     return [e.intrinsic("fshl", dtype, a, b, shift) for a, b in zip(read, read[1:], strict=False)]
 
 
-def _signed(e: Emitter, x: Value, r: Value, quadrant: Value, ahead: int) -> tuple[Value, Value]:
-    """Return (r, n) for x from those for |x|; NaN for infinite x."""
-    word = quadrant.dtype
-    sign = x.bits(word) & (1 << (word.bits - 1))
-    r = (r.bits(word) ^ sign).bits(x.dtype)
-    quadrant = e.select(sign.ne(0), -quadrant, quadrant) + ahead
-    return e.select(e.abs(x) < float("inf"), r, float("nan")), quadrant
-
-
 def _far32(e: Emitter, x: Value, ahead: int) -> tuple[Value, Value]:
     word = x.bits(UInt32)
     exponent = (word >> 23) & 0xFF
@@ -116,7 +107,8 @@ def _far32(e: Emitter, x: Value, ahead: int) -> tuple[Value, Value]:
     quadrant = ((turn + (1 << 61)) >> 62).cast(UInt32)
     # Four times the fraction of a turn, modulo one: what is left of quarter turns, as a signed number.
     rest = (turn << 2).bits(Int64).cast(Float64)
-    return _signed(e, x, (rest * (1.5707963267948966 / 2**64)).cast(Float32), quadrant, ahead)
+    r = (rest * (1.5707963267948966 / 2**64)).cast(Float32)
+    return e.select(x < float("inf"), r, float("nan")), quadrant + ahead
 
 
 def _wide(a: Value, b: Value) -> tuple[Value, Value]:
@@ -153,4 +145,4 @@ def _far64(e: Emitter, x: Value, ahead: int) -> tuple[Value, Value]:
     error = e.fma(big, half_high, -product) + e.fma(big, half_low, small * half_high)
     r = (product + error) * scale
     r = (r.bits(UInt64) | (negative.cast(UInt64) << 63)).bits(Float64)
-    return _signed(e, x, r, quadrant, ahead)
+    return e.select(x < float("inf"), r, float("nan")), quadrant + ahead

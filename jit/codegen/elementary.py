@@ -26,34 +26,42 @@ def _sin_cos(e: Emitter, r: Value) -> tuple[Value, Value]:
     return s, horner(e, z, (1.0, -0.5, *(poly.COS_32 if single else poly.COS_64)))
 
 
-def _wave(e: Emitter, x: Value, ahead: int) -> Value:
-    """Return the sine of x + ahead * pi/2."""
-    r, quadrant = quarter_turns(e, x, ahead)
-    word = quadrant.dtype
+def _with_sign_bits(y: Value, bits: Value) -> Value:
+    """Return y, negated where the highest bit is set."""
+    word = bits.dtype
+    return (y.bits(word) ^ (bits & (1 << (word.bits - 1)))).bits(y.dtype)
+
+
+def _wave(e: Emitter, x: Value, ahead: int) -> tuple[Value, Value]:
+    """Return (s, b): the sine of |x| + ahead * pi/2 is s, negated where the highest bit of b is set."""
+    r, quadrant = quarter_turns(e, e.abs(x), ahead)
     s, c = _sin_cos(e, r)
-    y = e.select((quadrant & 1).ne(0), c, s)
-    return (y.bits(word) ^ ((quadrant & 2) << (word.bits - 2))).bits(x.dtype)
+    return e.select((quadrant & 1).ne(0), c, s), quadrant << (quadrant.dtype.bits - 2)
 
 
 def sin(e: Emitter, x: Value) -> Value:
     """Return the sine; NaN for infinite x."""
-    return _wave(e, x, 0)
+    y, sign = _wave(e, x, 0)
+    return _with_sign_bits(y, sign ^ x.bits(sign.dtype))
 
 
 def cos(e: Emitter, x: Value) -> Value:
     """Return the cosine; NaN for infinite x."""
-    return _wave(e, x, 1)
+    return _with_sign_bits(*_wave(e, x, 1))
 
 
 def tan(e: Emitter, x: Value) -> Value:
     """Return the tangent; NaN for infinite x."""
-    r, quadrant = quarter_turns(e, x)
+    r, quadrant = quarter_turns(e, e.abs(x))
     inverse = (quadrant & 1).ne(0)
     if x.dtype is Float32:
         t = odd(e, r, poly.TAN_32)
-        return e.select(inverse, -1.0 / t, t)
-    s, c = _sin_cos(e, r)
-    return e.select(inverse, -c, s) / e.select(inverse, s, c)
+        y = e.select(inverse, 1.0 / t, t)
+    else:
+        s, c = _sin_cos(e, r)
+        y = e.select(inverse, c, s) / e.select(inverse, s, c)
+    word = quadrant.dtype
+    return _with_sign_bits(y, (quadrant << (word.bits - 1)) ^ x.bits(word))
 
 
 def clamp(e: Emitter, x: Value, low: float, high: float) -> Value:

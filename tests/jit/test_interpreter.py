@@ -46,7 +46,7 @@ class Program:
         if kind == 3:
             return (a & 15) * (b & 7)
         if kind == 4:
-            return memops.gather(Int, self.table, UInt((a & 31)), b > -10)
+            return memops.gather(Int, self.table, UInt(a & 31), b > -10)
         if kind == 5:
             return Int(Float(a & 255) * 0.5)
         if kind == 6:
