@@ -13,6 +13,7 @@ from ..jit.arrays.base import ArrayBase
 from ..jit.arrays.create import opaque
 from ..jit.arrays.functions import select
 from ..jit.arrays.memops import evaluate_all
+from ..jit.trace import LITERAL
 
 __all__ = ["Flats", "Optimizer", "Parameter", "States"]
 
@@ -66,7 +67,8 @@ class Optimizer(MutableMapping[str, Any], ABC):
                 f'{self._name}: cannot optimise "{key}" of type {kind}; a floating-point array of a differentiable '
                 "namespace (such as luxgrad.auto.ad) is needed. Register the arrays of a list or dictionary one by one."
             )
-        value = ad.detach(value)
+        # Constants go to memory: as literals they would be part of the first step's kernels only.
+        value = tree.map_arrays(lambda x: opaque(x) if x._n.op is LITERAL else x, ad.detach(value))
         ad.enable_grad(value)
         old = self._parameters.get(key)
         if old is not None and _layout(old.value) == _layout(value):
