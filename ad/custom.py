@@ -11,7 +11,7 @@ from .api import detach, grad
 from .graph import ADNode, Rule, connect, enabled, new_index, state
 from .rules import widened
 
-Give = Callable[[ADNode, Any], None]
+Give = Callable[..., None]
 
 
 class Hub:
@@ -136,7 +136,7 @@ class CustomOp:
         for x, g in zip(targets, sources, strict=True):
             if x._ad is not None and self._give is not None:
                 g = type(x)(g) if isinstance(g, (int, float)) else g
-                self._give(x._ad, type(x).wrap(g._n))
+                self._give(x._ad, type(x).wrap(g._n), 1 if g._n.size == 1 else g._n.size)
 
     def grad_out(self) -> Any:
         """Return the gradients of the result."""

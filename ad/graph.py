@@ -55,8 +55,11 @@ class Rule:
 
     name = "rule"
 
-    def backward(self, node: ADNode, grad: Any, give: Callable[[ADNode, Any], None]) -> None:
-        """Call give(parent, contribution) for every parent that takes part."""
+    def backward(self, node: ADNode, grad: Any, give: Callable[..., None]) -> None:
+        """Call give(parent, contribution, lanes) for every parent that takes part.
+
+        `lanes` is how many elements a size-1 contribution stands for (those of the result, if left out).
+        """
         raise NotImplementedError(f"rule '{self.name}' has no reverse mode")
 
     def forward(self, node: ADNode) -> Any:

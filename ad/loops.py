@@ -18,7 +18,7 @@ from .custom import Hub, install_hub
 from .graph import ADNode, ScopeState, active, enabled, leaf, new_index, state
 from .traverse import ADFlag, accumulate, backward_pass, forward_into
 
-Give = Callable[[ADNode, Any], None]
+Give = Callable[..., None]
 
 
 def differentiable_loop(

@@ -15,7 +15,7 @@ from ..jit.ops.row import ROWS, Row
 from ..jit.trace import LITERAL
 from .graph import ADNode, Rule
 
-Give = Callable[[ADNode, Any], None]
+Give = Callable[..., None]
 _select = ROWS["select"]
 
 
@@ -140,7 +140,7 @@ class ScatterRule(Rule):
             if op in ("min", "max"):
                 final = gather(value.cls, node.cls.wrap(node.value), index, mask)
                 g = f.select(final == written, g, 0.0)
-            give(value, g)
+            give(value, g, g._n.size)
         if target is not None:
             if op == "":
                 kept = grad.__copy__()
@@ -213,7 +213,7 @@ class ConcatRule(Rule):
         for parent, offset in zip(node.parents, node.data, strict=True):
             if parent is not None:
                 index = arange(kind, parent.size) + offset
-                give(parent, gather(parent.cls, grad, index))
+                give(parent, gather(parent.cls, grad, index), parent.size)
 
     def forward(self, node: ADNode) -> Any:
         """Join the tangents."""

@@ -74,61 +74,53 @@ def backward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:
     """Send the gradients of `roots` to everything they depend on."""
     heap: list[tuple[int, ADNode]] = []
     queued: set[int] = set()
+    outer = state.postponed
 
     def push(node: ADNode) -> None:
         if node.index in queued:
             return
         queued.add(node.index)
         if beyond(node):
-            if state.postponed is not None:
-                state.postponed[node.index] = node
+            if outer is not None:
+                outer[node.index] = node
             return
         heapq.heappush(heap, (-node.index, node))
 
     sources = {n.index for n in roots}
     for node in roots:
         push(node)
-    with recording_off(), collecting(push):
+    with recording_off():
         while heap:
             node = heapq.heappop(heap)[1]
             if node.rule is None:
                 continue
             if node.grad is not None:
-                _send(node, push)
+                with inner_boundary() as found:
+                    _send(node, push)
+                for reached in found.values():
+                    push(reached)
             _forget(node, node.index in sources, flags)
 
 
 def _send(node: ADNode, push: Any) -> None:
-    def give(parent: ADNode, contribution: Any) -> None:
+    def give(parent: ADNode, contribution: Any, lanes: int | None = None) -> None:
         if contribution is not None:
-            accumulate(parent, contribution, node.size)
+            accumulate(parent, contribution, node.size if lanes is None else lanes)
         push(parent)
 
     node.rule.backward(node, node.grad, give)  # type: ignore[union-attr]
 
 
 @contextmanager
-def collecting(push: Any) -> Iterator[None]:
-    """Within the block, nodes beyond an inner boundary that receive gradients are handed to `push` afterwards."""
+def inner_boundary() -> Iterator[dict[int, ADNode]]:
+    """Yield what will hold the nodes that traversals within the block reach beyond a boundary of their own."""
     before = state.postponed
-    found: dict[int, ADNode] = _Handing(push)
+    found: dict[int, ADNode] = {}
     state.postponed = found
     try:
-        yield
+        yield found
     finally:
         state.postponed = before
-
-
-class _Handing(dict[int, ADNode]):
-    """Hands each node on as it is entered."""
-
-    def __init__(self, push: Any) -> None:
-        super().__init__()
-        self.push = push
-
-    def __setitem__(self, key: int, node: ADNode) -> None:
-        super().__setitem__(key, node)
-        self.push(node)
 
 
 def _forget(node: ADNode, is_source: bool, flags: ADFlag) -> None:

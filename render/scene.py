@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ad.api import resume_grad
 from ..jit.arrays import functions as f
 from ..jit.arrays.linear import dot
 from ..jit.arrays.memops import gather
@@ -117,7 +118,7 @@ class Scene(Object):
     def surfaces(self) -> Surfaces:
         """Return the tables of surfaces."""
         if self._surfaces is None:
-            with outside():
+            with outside(), resume_grad():
                 self._surfaces = Surfaces(self._shapes, self.types)
         return self._surfaces
 
@@ -125,7 +126,7 @@ class Scene(Object):
     def bsdfs(self) -> InstanceSet:
         """Return the materials as a set to call by index."""
         if self._bsdfs is None:
-            with outside():
+            with outside(), resume_grad():
                 self._bsdfs = InstanceSet(self._bsdf_list, self.types.ns)
         return self._bsdfs
 
@@ -133,7 +134,7 @@ class Scene(Object):
     def emitter_set(self) -> InstanceSet:
         """Return the lights as a set to call by index."""
         if self._emitter_set is None:
-            with outside():
+            with outside(), resume_grad():
                 self._emitter_set = InstanceSet(self._emitters, self.types.ns)
         return self._emitter_set
 
@@ -141,12 +142,21 @@ class Scene(Object):
         """Forget tables that hold gradients of an earlier rendering; they are built again when needed."""
         self._bsdfs = self._emitter_set = self._surfaces = None
 
+    def prepare_tangents(self) -> None:
+        """Compute the tangents of all tables from those of the parameters (forward mode)."""
+        from ..ad.traverse import ADFlag, forward_into
+
+        tables = [self.surfaces, *self.bsdfs.groups, *(self.emitter_set.groups if self._emitters else ())]
+        arrays = [a for t in tables for a in (t.tables if hasattr(t, "tables") else t.arrays())]
+        nodes = {a._ad.index: a._ad for a in arrays if a._ad is not None}
+        forward_into(list(nodes.values()), ADFlag.ClearNone)
+
     @property
     def accelerator(self) -> Any:
         """Return the accelerator, brought up to date with moved shapes."""
         versions = [s.version for s in self._shapes]
         if self._accelerator is None:
-            with outside():
+            with outside(), resume_grad():
                 self._geometry = self.surfaces.geometry
             self._accelerator = build(self._geometry, self.accelerator_kind)
         elif versions != self._versions:

@@ -51,6 +51,10 @@ class Surfaces:
         self.others = InstanceSet(others, types.ns) if others else None
         self.other_of = self._other_index() if others else None
 
+    def arrays(self) -> list[Any]:
+        """Return the tables of triangles."""
+        return [self.records, self.texcoords, *([self.normals] if self.normals is not None else [])] if self.triangles else []
+
     def _offsets(self) -> tuple[Any, list[int]]:
         counts = []
         for shape in self.shapes:

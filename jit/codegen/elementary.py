@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from ..dtypes import Float32, Float64, Int32, Int64, UInt32, UInt64
+from ..dtypes import Float32, Int32, Int64, UInt32, UInt64
 from . import polynomials as poly
 from .angles import MAGIC, quarter_turns
 from .emitter import Emitter, Value
@@ -168,5 +168,3 @@ def log2(e: Emitter, x: Value) -> Value:
     rest = e.fma(f, low, log1p_rest(e, f) * high)
     return _log_ends(e, x, n + e.fma(f, high, rest))
 
-
-__all__ = ["sin", "cos", "tan", "exp", "exp2", "log", "log2", "clamp", "scaled", "exp_parts", "mantissa", "Float64"]

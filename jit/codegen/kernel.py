@@ -47,6 +47,17 @@ class KernelWriter:
             self.pointers[slot] = self.argument(slot, "ptr")
         return self.pointers[slot]
 
+    def own_copy(self, slot: int) -> str:
+        """Return the pointer of this chunk's copy of a scatter target (all the same where there is one only)."""
+        key = -1 - slot
+        if key not in self.pointers:
+            base, stride = self.pointer(slot), self.argument(slot + 1, "i64")
+            offset, pointer = self.e.name("a"), self.e.name("p")
+            self.e.entry.append(f"  {offset} = mul i64 %chunk, {stride}")
+            self.e.entry.append(f"  {pointer} = getelementptr i8, ptr {base}, i64 {offset}")
+            self.pointers[key] = pointer
+        return self.pointers[key]
+
     def argument(self, slot: int, kind: str) -> str:
         """Return the word of parameter `slot` as IR type `kind`, loaded in the entry block."""
         e = self.e
@@ -164,7 +175,7 @@ class KernelWriter:
         slot, op, _, exclusive = instr.attr
         if self.program.size == 1 and instr.scope == PACKET:
             mask = mask & self.valid  # nothing else tells the first lane from those behind the end
-        memory.scatter(self.e, self.pointer(slot), value, index, mask, op, exclusive)
+        memory.scatter(self.e, self.own_copy(slot), value, index, mask, op, exclusive)
 
     def _trace(self, instr: Instr, number: int) -> None:
         pointers = [self.pointer(slot) for slot in instr.attr[-1]]

@@ -157,8 +157,8 @@ class ThreadKernelWriter(KernelWriter):
         kind = accumulator_type(self.program.instrs[number].dtype, op)
         value = self.values[number].cast(kind)
         if op != "mul":
-            first, always = e.const(UInt32, 0), e.const(Bool, True)
-            memory.scatter(e, self.pointer(slot), value, first, always, "add" if op == "count" else op, False)
+            zero, always = e.const(UInt32, 0), e.const(Bool, True)
+            memory.scatter(e, self.pointer(slot), value, zero, always, "add" if op == "count" else op, False)
             return
         # No product among the atomics: compare and swap until nobody came between.
         pointer, bits = self.pointer(slot), f"i{kind.bits}"

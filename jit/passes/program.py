@@ -267,6 +267,7 @@ class Program:
         key = ("target", id(after))
         if key not in self._buffers:
             self._buffers[key] = self._param("target", after)
+            self._param("stride", after)  # bytes from one chunk's copy to the next, in the word behind
         return self._buffers[key]
 
     def _visit_trace(self, n: Node) -> tuple[Any, ...]:

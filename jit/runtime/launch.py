@@ -211,6 +211,8 @@ def _pointer(program: Program, launch: Launch, kind: str, payload: Any, parts: i
         query, position = payload
         launch.keep.append(query.owner)
         return int(query.pointers()[position][1])
+    if kind == "stride":
+        return copy_stride(payload) * payload.dtype.itemsize if id(payload) in program.privates else 0
     if kind in ("load", "gather"):
         buffer = payload.buf
     elif kind == "store":

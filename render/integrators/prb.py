@@ -1,0 +1,255 @@
+"""Path replay backpropagation: the gradient of a path-traced image in constant memory.
+
+Vicini, Speierer and Jakob 2021, "Path Replay Backpropagation". The adjoint pass traces the same paths as a primal pass
+with the same random numbers, knows the radiance that is still to come (the final result minus what was seen so far),
+and sends gradients off at every vertex. What is sampled (directions, lights, roulette) stays detached.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...ad import api
+from ...jit.arrays import functions as f
+from ...jit.arrays.linear import normalize
+from ...jit.control import while_loop
+from ..interfaces.bsdf import BSDFContext, BSDFFlags
+from ..interfaces.integrator import SamplingIntegrator
+from ..interfaces.records import Ray
+from ..registry import Parameter, register
+from ..scene import Reference
+from .path import UNLIMITED, mis_weight
+
+
+@dataclass
+class ReplayState:
+    """What a path carries from vertex to vertex. L: radiance so far (primal) or still to come (adjoint)."""
+
+    o: Any
+    d: Any
+    maxt: Any
+    L: Any
+    beta: Any  # throughput
+    eta: Any
+    depth: Any
+    prev_p: Any
+    prev_n: Any
+    prev_pdf: Any
+    prev_delta: Any
+    active: Any
+    valid: Any
+    tangent: Any  # of the radiance, in forward mode
+    sampler: Any
+
+
+@register("integrator", "prb")
+class PRB(SamplingIntegrator):
+    """A path tracer with emitter sampling whose gradients need no more memory than the image.
+
+    Differentiable in colours, textures, lights and the smooth part of geometry; visibility changes and perfectly
+    specular lobes have no gradient here.
+    """
+
+    parameters = (
+        Parameter("max_depth", "int", 6, "longest path, in segments; -1 without bound"),
+        Parameter("rr_depth", "int", 5, "depth from which paths end at random"),
+        Parameter("hide_emitters", "bool", False, "do not show lights directly"),
+    )
+
+    def __init__(self, props: Any) -> None:
+        super().__init__(props)
+        from ...jit.errors import SceneError
+
+        self.max_depth, self.rr_depth = props["max_depth"], props["rr_depth"]
+        self.hide_emitters = props["hide_emitters"]
+        if self.max_depth < -1:
+            raise SceneError(f"max_depth must be -1 (no bound) or >= 0, found {self.max_depth}")
+
+    @property
+    def depth_limit(self) -> int:
+        """Return the longest path as an unsigned number."""
+        return UNLIMITED if self.max_depth < 0 else self.max_depth
+
+    def sample(self, scene: Any, sampler: Any, ray: Ray, active: Any = True) -> tuple[Any, Any, list[Any]]:
+        """Return the radiance along the rays."""
+        state = self.replay(scene, sampler, ray, active)
+        return state.L, state.valid, []
+
+    def replay(
+        self, scene: Any, sampler: Any, ray: Ray, active: Any = True,
+        primal: Any = None, gradient: Any = None, forward: bool = False,
+    ) -> ReplayState:  # fmt: skip
+        """Trace paths. With `primal` (the radiance of the same paths), derivatives are sent at every vertex: backwards
+        from `gradient` (of the radiance, per path), or forwards into the state's `tangent`."""
+        types = self.types
+        zero = types.Color3f(0.0)
+        state = ReplayState(
+            types.Point3f(ray.o), types.Vector3f(ray.d), types.Float(ray.maxt), zero if primal is None else primal,
+            types.Color3f(1.0), types.Float(1.0), types.UInt32(0), types.Point3f(0.0), types.Normal3f(0.0),
+            types.Float(1.0), types.Bool(True), types.Bool(active) & (self.max_depth != 0),
+            types.Bool(not self.hide_emitters and scene.environment() is not None), zero, sampler.loop_state(),
+        )  # fmt: skip
+
+        def body(s: ReplayState, g: Any) -> tuple[ReplayState, Any]:
+            sampler.set_loop_state(s.sampler)
+            self.vertex(scene, sampler, s, primal is None, None if gradient is None else g, forward)
+            s.sampler = sampler.loop_state()
+            return s, g
+
+        seed = zero if gradient is None else gradient
+        state, _ = while_loop((state, seed), lambda s, g: s.active, body, labels=("path", "gradient"))
+        sampler.set_loop_state(state.sampler)
+        return state
+
+    def vertex(self, scene: Any, sampler: Any, s: ReplayState, primal: bool, gradient: Any, forward: bool) -> None:
+        """Extend the paths by one vertex."""
+        types, ctx = self.types, BSDFContext()
+        attach = not primal
+        ray = Ray(s.o, s.d, s.maxt)
+        pi = scene.ray_intersect_preliminary(ray, s.depth == 0, s.active)
+        with api.resume_grad(when=attach):
+            si = scene.surfaces.interaction(ray, pi, scene.exact(ray))
+            if attach:
+                self._follow_previous(s, si)
+            emitted = self.emission(scene, s, si)
+        active_next = s.active & (s.depth + 1 < self.depth_limit) & si.is_valid()
+        index = scene.bsdf_index(si)
+        smooth = self.smooth(scene, index, active_next)
+        active_em = active_next & smooth
+        plain = _plain(si)
+        ds, em_weight = scene.sample_emitter_direction(plain, sampler.next_2d(), True, active_em)
+        active_em = active_em & (ds.pdf != 0.0)
+        with api.resume_grad(when=attach):
+            if attach:
+                em_weight = self._attached_weight(scene, si, ds, em_weight, active_em)
+            wo = si.to_local(ds.d)
+            value, pdf = scene.bsdfs.call(index, lambda b, mask: b.eval_pdf(ctx, si, wo, mask), active=active_em)
+            mis = f.select(ds.delta, 1.0, mis_weight(ds.pdf, api.detach(pdf)))
+            direct = f.select(active_em, s.beta * mis * value * em_weight, 0.0)
+        u1, u2 = sampler.next_1d(), sampler.next_2d()
+        bs, weight = scene.bsdfs.call(index, lambda b, mask: b.sample(ctx, plain, u1, u2, mask), active=active_next)
+        seen = api.detach(emitted) + api.detach(direct)
+        s.L = types.Color3f(f.select(s.active, s.L + seen if primal else s.L - seen, s.L))
+        if attach:
+            self._differentiate(scene, s, si, bs, index, active_next, (emitted, direct), gradient, forward)
+        self.advance(sampler, s, plain, bs, weight, active_next)
+
+    def _follow_previous(self, s: ReplayState, si: Any) -> None:
+        """Let si.wi move with this vertex (the previous one is held still)."""
+        if api.grad_enabled(si.p):
+            later = si.valid & (s.depth > 0)
+            moved = si.to_local(normalize(s.prev_p - si.p))
+            si.wi = type(si.wi)(f.select(later, moved, si.wi))
+
+    def emission(self, scene: Any, s: ReplayState, si: Any) -> Any:
+        """Return the throughput-weighted light that the present ray found."""
+        types = self.types
+        if not scene.emitters():
+            return types.Color3f(0.0)
+        index = scene.emitter_index(si)
+        if self.hide_emitters:
+            index = f.select(s.depth == 0, types.UInt32(UNLIMITED), index)
+        with api.suspend_grad():
+            plain = _plain(si)
+            ds = scene.direction_to(plain, Reference(s.prev_p), index)
+            em_pdf = scene.pdf_emitter_direction(Reference(s.prev_p), ds, s.active & ~s.prev_delta)
+            mis = mis_weight(s.prev_pdf, em_pdf)
+        radiance = scene.eval_emitter(si, index, s.active)
+        return types.Color3f(f.select(s.active, s.beta * mis * radiance, 0.0))
+
+    def _attached_weight(self, scene: Any, si: Any, ds: Any, em_weight: Any, active: Any) -> Any:
+        """Return radiance / pdf of the sampled light with gradients; the density is held fixed."""
+        radiance = scene.eval_emitter_direction(si, ds, active)
+        scale = f.select(ds.pdf != 0.0, 1.0 / f.select(ds.pdf != 0.0, ds.pdf, 1.0), 0.0)
+        return api.replace_grad(em_weight, f.select(active, radiance * scale, 0.0))
+
+    def _differentiate(
+        self, scene: Any, s: ReplayState, si: Any, bs: Any, index: Any, active: Any, seen: tuple[Any, Any], gradient: Any,
+        forward: bool,
+    ) -> None:  # fmt: skip
+        """Send the derivative of this vertex: of what was seen here, and of the factor on what is still to come."""
+        types = self.types
+        with api.resume_grad():
+            wo = types.Vector3f(bs.wo)
+            value = scene.bsdfs.call(index, lambda b, mask: b.eval(BSDFContext(), si, wo, mask), active=active)
+            plain = api.detach(value)
+            inverse = f.select(plain != 0.0, 1.0 / f.select(plain != 0.0, plain, 1.0), 0.0)
+            # d log(value) on the radiance to come: its factor value / pdf has a fixed density.
+            to_come = f.select(active, s.L * (value * inverse), 0.0)
+            total = types.Color3f(seen[0] + seen[1] + to_come)
+            if not api.grad_enabled(total):
+                return
+            if forward:
+                s.tangent = types.Color3f(s.tangent + f.select(s.active, api.forward_to(total), 0.0))
+            else:
+                api.set_grad(total, types.Color3f(f.select(s.active, gradient, 0.0)))
+                api.backward_from(total)
+
+    def smooth(self, scene: Any, index: Any, active: Any) -> Any:
+        """Return the mask of materials that light sampling can reach."""
+        flags = [bool(b.flags() & BSDFFlags.Smooth) for b in scene.bsdfs.objects]
+        if all(flags):
+            return True
+        from ...jit.arrays.memops import gather
+
+        return gather(self.types.Bool, self.types.Bool(flags), index, active)
+
+    def advance(self, sampler: Any, s: ReplayState, si: Any, bs: Any, weight: Any, active_next: Any) -> None:
+        """Follow the sampled directions; end paths at random from `rr_depth` on."""
+        types = self.types
+        ray = si.spawn_ray(types.Vector3f(si.to_world(bs.wo)))
+        s.o, s.d, s.maxt = types.Point3f(ray.o), ray.d, types.Float(ray.maxt)
+        s.eta = s.eta * bs.eta
+        s.beta = types.Color3f(s.beta * weight)
+        s.valid = s.valid | (s.active & si.is_valid() & ((bs.sampled_type & int(BSDFFlags.Null)) == 0))
+        s.prev_p, s.prev_n, s.prev_pdf = si.p, types.Normal3f(si.n), bs.pdf
+        s.prev_delta = (bs.sampled_type & int(BSDFFlags.Delta)) != 0
+        largest = f.max(s.beta.x, f.max(s.beta.y, s.beta.z))
+        active_next = active_next & (largest != 0.0)
+        keep = f.min(largest * s.eta * s.eta, 0.95)
+        roulette = s.depth >= self.rr_depth
+        s.beta = types.Color3f(f.select(roulette & (keep > 0.0), s.beta / f.select(keep > 0.0, keep, 1.0), s.beta))
+        goes_on = sampler.next_1d() < keep
+        s.active = active_next & (~roulette | goes_on)
+        s.depth = f.select(si.is_valid(), s.depth + 1, s.depth)
+
+    def render_backward(self, scene: Any, image_gradient: Any, sensor: Any, seed: int, spp: int) -> None:
+        """Accumulate the gradients of all parameters from that of the image."""
+        film = sensor.film()
+        with api.suspend_grad():
+            sampler, spp, lanes = self.prepare(sensor, seed, spp)
+            ray, position = self.sample_rays(sensor, sampler, spp, lanes)
+            block = film.block()
+            block.put_weights(position.x, position.y)
+            image = image_gradient.array
+            count, n = film.crop_size()[0] * film.crop_size()[1], image_gradient.shape[2]
+            from ...jit.arrays.create import arange
+            from ...jit.arrays.memops import gather
+
+            pixel = arange(self.types.UInt32, count) * n
+            gradients = [gather(self.types.Float, image, pixel + c) for c in range(n)]
+            source = block.adjoint_image(film.convert_adjoint(gradients))
+            per_path = self.types.Color3f(*block.read(position.x, position.y, source)[:3])
+            primal = self.replay(scene, sampler.clone(), ray)
+            self.replay(scene, sampler, ray, True, primal.L, per_path)
+
+    def render_forward(self, scene: Any, sensor: Any, seed: int, spp: int) -> Any:
+        """Return the image's tangent from those of the parameters."""
+        film = sensor.film()
+        scene.prepare_tangents()
+        with api.suspend_grad():
+            sampler, spp, lanes = self.prepare(sensor, seed, spp)
+            ray, position = self.sample_rays(sensor, sampler, spp, lanes)
+            primal = self.replay(scene, sampler.clone(), ray)
+            state = self.replay(scene, sampler, ray, True, primal.L, None, True)
+            block = film.block()
+            alpha = self.types.Bool(False)
+            block.put(position.x, position.y, self.channels(film, state.tangent, alpha, []))
+            return film.develop(block)
+
+
+def _plain(value: Any) -> Any:
+    return api.detach(value)
+
+

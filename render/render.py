@@ -1,0 +1,120 @@
+"""`render`: the image of a scene, differentiable in its parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ad import api
+from ..ad.custom import Hub, install_hub
+from ..ad.graph import ADNode, enabled
+from ..ad.rules import widened
+from ..jit.arrays import tree
+from ..jit.errors import SceneError
+from .traverse import traverse
+
+
+def render(
+    scene: Any,
+    params: Any = None,
+    sensor: Any = 0,
+    integrator: Any = None,
+    seed: int = 0,
+    seed_grad: int = 0,
+    spp: int = 0,
+    spp_grad: int = 0,
+) -> Any:
+    """Return the image of `scene`: a tensor (height, width, channels), computed when it is looked at.
+
+    Gradients pass to every scene parameter that has them enabled (`params` is accepted for compatibility and may add
+    inputs). `sensor` is an index or a Sensor; `spp` 0 takes the sampler's count. The gradient pass uses `spp_grad`
+    samples (0: as many) and an own random seed `seed_grad` (0: derived from `seed`), so that it is uncorrelated with
+    the image; equal seeds are an error.
+    """
+    sensor = find_sensor(scene, sensor)
+    integrator = integrator or scene.integrator() or default_integrator(scene)
+    if not hasattr(integrator, "render_backward"):
+        # No derivative of its own: its operations are recorded like any others.
+        scene.refresh()
+        return integrator.render(scene, sensor, seed, spp)
+    if seed_grad == 0:
+        from ..jit.random import sample_tea_32
+
+        seed_grad = int(sample_tea_32(seed, 1)[0])
+    if seed_grad == seed:
+        raise SceneError(f"render: the gradient pass needs another seed than the image, found {seed} for both")
+    inputs = differentiable_inputs(scene, params)
+    with api.suspend_grad():
+        scene.refresh()
+        image = integrator.render(scene, sensor, seed, spp)
+    if inputs:
+        hub = RenderHub(scene, sensor, integrator, seed_grad, spp_grad or spp, image)
+        install_hub(hub, inputs, [image.array])
+    return image
+
+
+def find_sensor(scene: Any, sensor: Any) -> Any:
+    """Return a sensor by index, or as it is; raises SceneError if there is none."""
+    if not isinstance(sensor, int):
+        return sensor
+    sensors = scene.sensors()
+    if not sensors:
+        raise SceneError("render: the scene has no sensor; add one, or pass a Sensor")
+    if not -len(sensors) <= sensor < len(sensors):
+        raise SceneError(f"render: sensor {sensor} was asked for, the scene has {len(sensors)}")
+    return sensors[sensor]
+
+
+def default_integrator(scene: Any) -> Any:
+    """Return a path tracer for scenes that name no integrator."""
+    from .properties import Properties
+    from .registry import entry
+    from .slots import build
+
+    plugin = entry("integrator", "path")
+    return build(plugin, Properties({}, entry=plugin, types=scene.types))
+
+
+def differentiable_inputs(scene: Any, params: Any) -> list[ADNode]:
+    """Return the derivative nodes of all parameters that have gradients, here and now."""
+    found: dict[int, ADNode] = {}
+    sources = [traverse(scene)] + ([params] if params is not None else [])
+    for source in sources:
+        items = source.items() if hasattr(source, "items") else [("", source)]
+        for _, value in items:
+            for x in tree.arrays(value):
+                if enabled(x._ad):
+                    found[x._ad.index] = x._ad
+    return list(found.values())
+
+
+class RenderHub(Hub):
+    """One rendering in the derivative graph."""
+
+    name = "render"
+
+    def __init__(self, scene: Any, sensor: Any, integrator: Any, seed: int, spp: int, image: Any) -> None:
+        super().__init__()
+        self.scene, self.sensor, self.integrator, self.seed, self.spp = scene, sensor, integrator, seed, spp
+        self.shape = image.shape
+        self.kind = type(image)
+
+    def backward(self, give: Callable[..., None]) -> None:
+        """Add the image's gradient times d image / d parameter to every parameter."""
+        from ..ad.custom import _isolated
+
+        gradient = widened(self.out_grads[0], self.shape[0] * self.shape[1] * self.shape[2])
+        with _isolated():
+            self.scene.refresh()
+            self.integrator.render_backward(self.scene, self.kind(gradient, self.shape), self.sensor, self.seed, self.spp)
+        self.scene.refresh()
+
+    def forward(self) -> dict[int, Any]:
+        """Return the image's tangent."""
+        from ..ad.custom import _isolated
+
+        with _isolated():
+            self.scene.refresh()
+            tangent = self.integrator.render_forward(self.scene, self.sensor, self.seed, self.spp)
+        self.scene.refresh()
+        return {0: tangent.array}
