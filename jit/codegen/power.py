@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from . import polynomials as poly
-from .angles import MAGIC
+from .angles import MAGIC, rarely
 from .elementary import LN2, clamp, mantissa, scaled
 from .emitter import Emitter, Value
 from .polynomials import horner
@@ -16,20 +16,26 @@ _INFINITY = float("inf")
 def power(e: Emitter, x: Value, y: Value) -> Value:
     """Return x to the power y, as C's pow at zeros, infinities, negative bases and NaN."""
     magnitude = _magnitude(e, e.abs(x), y)
-    trunc, half = e.intrinsic("trunc", y.dtype, y), y * 0.5
-    integer = trunc.eq(y)
-    odd = integer & e.intrinsic("trunc", y.dtype, half).ne(half) & (e.abs(y) < _INFINITY)
+    usual = (x > 0.0) & (x < _INFINITY) & (e.abs(y) < _INFINITY)
+    return rarely(e, ~usual, [magnitude], lambda: [_unusual(e, x, y, magnitude)])[0]
+
+
+def _unusual(e: Emitter, x: Value, y: Value, magnitude: Value) -> Value:
+    """Return x^y where x is not a positive number or y not a number; `magnitude` is |x|^y of finite numbers."""
+    a, b = e.abs(x), e.abs(y)
+    integer = e.intrinsic("trunc", y.dtype, y).eq(y)
+    half = y * 0.5
+    odd = integer & e.intrinsic("trunc", y.dtype, half).ne(half) & (b < _INFINITY)
+    # Here |x| is 0, infinite, or compared with 1 by an infinite y.
+    grows = (y > 0.0).ne(a < 1.0)
+    limit = e.select(grows, _INFINITY, e.const(x.dtype, 0.0))
+    ends = a.eq(0.0) | a.eq(_INFINITY) | b.eq(_INFINITY)
+    result = e.select(ends, limit, magnitude)
+    result = e.select((x < 0.0) & ~integer & (x > -_INFINITY), float("nan"), result)
     negative = e.intrinsic("copysign", x.dtype, e.const(x.dtype, 1.0), x) < 0.0
-    result = e.select((x < 0.0) & ~integer & (x > -_INFINITY), float("nan"), magnitude)
     result = e.select(negative & odd, -result, result)
-    always = x.eq(1.0) | y.eq(0.0) | (x.eq(-1.0) & e.abs(y).eq(_INFINITY))
-    return e.select(always, 1.0, e.select(x.ne(x), x, e.select(y.ne(y), y, result)))
-
-
-def _ends(e: Emitter, a: Value, y: Value, logarithm: Value) -> Value:
-    """Return y * log(a) where it is not finite: a is 0 or infinite."""
-    exponent = e.select(a.eq(0.0), -_INFINITY, e.const(a.dtype, _INFINITY)) * y
-    return e.select((a > 0.0) & (a < _INFINITY), logarithm, exponent)
+    result = e.select(x.ne(x), x, e.select(y.ne(y), y, result))
+    return e.select(x.eq(1.0) | y.eq(0.0) | (a.eq(1.0) & b.eq(_INFINITY)), 1.0, result)
 
 
 def _sum(a: Value, b: Value) -> tuple[Value, Value]:
@@ -44,14 +50,14 @@ def _product(e: Emitter, a: Value, b: Value) -> tuple[Value, Value]:
 
 
 def _magnitude(e: Emitter, a: Value, y: Value) -> Value:
-    """Return a^y for a >= 0, with the logarithm as an unevaluated sum of two numbers."""
+    """Return a^y for finite a > 0 and y, with the logarithm as an unevaluated sum of two numbers."""
     bits = a.dtype.bits
     ln2, ln2_low = LN2[bits]
     high, low = _log_pair(e, a)
     exponent, error = _product(e, high, y)
     error = e.fma(low, y, error)
-    exponent = clamp(e, _ends(e, a, y, exponent), *_LIMITS[bits])
-    error = e.select(e.abs(error) < 1.0, error, 0.0)  # not a number only where the result is 0 or infinite anyway
+    exponent = clamp(e, exponent, *_LIMITS[bits])
+    error = e.select(e.abs(error) < 1.0, error, 0.0)  # large only where the result is 0 or infinite anyway
     rounded = e.fma(exponent, 1.4426950408889634, MAGIC[bits])
     n = rounded - MAGIC[bits]
     r, error = _sum(e.fma(n, -ln2, exponent), e.fma(n, -ln2_low, error))

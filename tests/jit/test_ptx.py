@@ -111,9 +111,8 @@ main(*sys.argv[1:])
 def emit(group: str, folder: Path, cpu: str = "sm_80") -> str:
     """Return the PTX of a group of operations, made in a child process."""
     environment = dict(os.environ, LUXGRAD_CACHE_DIR=str(folder / "cache"))
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD, group, str(folder), cpu], capture_output=True, text=True, env=environment, timeout=120
-    )
+    command = [sys.executable, "-c", CHILD, group, str(folder), cpu]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, f"{group}: {done.stderr[-2000:]}"
     return (folder / "kernel.ptx").read_text()
 
