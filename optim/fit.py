@@ -25,6 +25,7 @@ from . import losses as _losses
 from .adam import Adam
 from .base import Optimizer
 from .checkpoint import read_checkpoint, write_checkpoint
+from .fit_integrator import replay_of
 from .fit_views import View, fitting, make_views
 from .progress import FitProgress
 from .result import FitResult, FitStep, numbers
@@ -65,9 +66,10 @@ def fit(
     """Return how `steps` steps of an optimiser went that made the picture of a scene resemble `target`.
 
     `target` is an image file, bitmap, array or tensor (linear, height x width x channels) as large as the film; or a
-    list of them with a list of sensors. `params` is a regular expression that paths of parameters must start with, or
-    a list of paths; None takes everything differentiable that is no geometry. The scene keeps the fitted values.
+    list of them with a list of sensors. `params` is a regular expression to be found in the paths of parameters, or a
+    list of paths; None takes everything differentiable that is no geometry. The scene keeps the fitted values.
 
+    The scene's integrator is used, path replay (`prb`) in place of plain path tracing, unless `integrator` is given.
     `optimizer`: Adam unless an optimiser or a function of the learning rate is given; the rate runs geometrically from
     `lr` to `lr_end` if that is set. Each step renders `spp` samples per pixel with a seed of its own (`seed` + step)
     and `spp_grad` (0: as many) for the gradient. `loss(image, target)` returns a size-1 value. Values are kept within
@@ -79,6 +81,7 @@ def fit(
     LuxgradError if loss or parameters stop being finite.
     """
     views = make_views(target, sensor)
+    integrator = replay_of(scene) if integrator is None else integrator
     parameters = traverse(scene)
     keys = select_keys(parameters, params)
     opt = _make_optimizer(optimizer, lr)
@@ -147,9 +150,9 @@ def select_keys(parameters: Any, params: str | Iterable[str] | None) -> list[str
         return [key for key in free if not int(flags[key]) & 2]
     if isinstance(params, str):
         pattern = re.compile(params)
-        found = [key for key in free if pattern.match(key)]
+        found = [key for key in free if pattern.search(key)]
         if not found:
-            fixed = [key for key in flags if pattern.match(key)]
+            fixed = [key for key in flags if pattern.search(key)]
             what = f"only parameters without derivative match: {', '.join(fixed)}" if fixed else "no parameter matches"
             known = ", ".join(free) or "none"
             raise SceneError(f'fit(): {what} the pattern "{params}". Differentiable parameters: {known}')

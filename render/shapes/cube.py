@@ -11,14 +11,15 @@ from .common import COMMON
 from .mesh import Mesh
 from .mesh_data import MeshData
 
-# Per side: normal, then the directions in which u and v grow; u x v is the normal.
+# Per side: normal, and the directions in which u and v grow; v x u is the normal. The order of sides, corners and
+# triangles is Mitsuba's, so that vertex parameters and sampled frames are the same.
 _SIDES = (
-    ((0, -1, 0), (1, 0, 0), (0, 0, 1)),
-    ((0, 1, 0), (1, 0, 0), (0, 0, -1)),
-    ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    ((0, 0, 1), (0, 1, 0), (-1, 0, 0)),
-    ((-1, 0, 0), (0, 1, 0), (0, 0, -1)),
-    ((0, 0, -1), (0, 1, 0), (1, 0, 0)),
+    ((0, -1, 0), (0, 0, 1), (1, 0, 0)),
+    ((0, 1, 0), (-1, 0, 0), (0, 0, -1)),
+    ((1, 0, 0), (0, 1, 0), (0, 0, -1)),
+    ((0, 0, 1), (0, 1, 0), (1, 0, 0)),
+    ((-1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    ((0, 0, -1), (0, -1, 0), (1, 0, 0)),
 )
 
 
@@ -27,11 +28,11 @@ def cube_data() -> MeshData:
     vertices, normals, uvs, faces = [], [], [], []
     for n, u, v in np.array(_SIDES, float):
         base = len(vertices)
-        for x, y in ((0, 0), (1, 0), (1, 1), (0, 1)):
+        for x, y in ((0, 1), (1, 1), (1, 0), (0, 0)):
             vertices.append(n + (2 * x - 1) * u + (2 * y - 1) * v)
             normals.append(n)
             uvs.append((x, y))
-        faces += [(base, base + 1, base + 2), (base + 2, base + 3, base)]
+        faces += [(base, base + 1, base + 2), (base + 3, base, base + 2)]
     return MeshData(
         name="cube", vertices=np.array(vertices, np.float32), faces=np.array(faces, np.uint32),
         normals=np.array(normals, np.float32), texcoords=np.array(uvs, np.float32), attributes={},
