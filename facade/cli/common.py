@@ -1,0 +1,48 @@
+"""What the commands share: loading a scene with the options of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+from luxgrad.jit.errors import MissingFileError, SceneError
+from luxgrad.optim.fit_integrator import make_integrator as integrator_of
+from luxgrad.render.render import find_sensor
+from luxgrad.render.traverse import traverse
+from luxgrad.render.variants import types
+from luxgrad.scenes.loader import load_file
+
+__all__ = ["load", "make_integrator", "resize"]
+
+
+def load(options: argparse.Namespace) -> Any:
+    """Return the scene of the command line; SceneError if the file holds something else."""
+    if not os.path.exists(options.scene):
+        raise MissingFileError(f'the scene file "{options.scene}" does not exist')
+    scene = load_file(options.scene, types=types(options.variant), **dict(options.parameters))
+    if not hasattr(scene, "sensors"):
+        raise SceneError(f'"{options.scene}" holds a {getattr(scene, "plugin_kind", "list")}, not a scene')
+    return scene
+
+
+def make_integrator(options: argparse.Namespace) -> Any:
+    """Return the integrator that the options name, None for the scene's own."""
+    if options.integrator is None:
+        if options.max_depth is not None:
+            raise SceneError("--max-depth needs --integrator; the scene file sets the depth of its own integrator")
+        return None
+    values = {} if options.max_depth is None else {"max_depth": options.max_depth}
+    return integrator_of(options.integrator, types(options.variant), **values)
+
+
+def resize(scene: Any, sensor: int, size: tuple[int, int] | None) -> tuple[int, int]:
+    """Give the film of a sensor another size (width, height), uncropped, and return the size it has then."""
+    film = find_sensor(scene, sensor).film()
+    if size is not None:
+        parameters = traverse(film)
+        for key, value in {"size": size, "crop_size": size, "crop_offset": (0, 0)}.items():
+            parameters[key] = list(value)
+        parameters.update()
+    width, height = (int(n) for n in film.crop_size())
+    return width, height
