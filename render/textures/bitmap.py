@@ -1,0 +1,130 @@
+"""Textures from images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...jit.arrays import functions as f
+from ...jit.arrays import reduce
+from ...jit.arrays.memops import gather
+from ...jit.errors import SceneError
+from ..image.bitmap import Bitmap
+from ..interfaces.object import ParamFlags, TraversalCallback
+from ..interfaces.records import SurfaceInteraction
+from ..interfaces.texture import Texture, luminance
+from ..registry import Parameter, register
+from ..transform import ScalarTransform3f
+
+
+@register("texture", "bitmap")
+class BitmapTexture(Texture):
+    """An image over uv, row 0 at v = 0; texel centres at (i + 0.5) / N.
+
+    8-bit files hold sRGB values and are made linear unless `raw`; others are taken as they are. Stored as floats: `data`
+    (H, W, C) is differentiable.
+    """
+
+    parameters = (
+        Parameter("filename", "string", None, "image file"),
+        Parameter("bitmap", "any", None, "a Bitmap instead of a file"),
+        Parameter("data", "any", None, "a tensor (H, W, C) instead of a file"),
+        Parameter("raw", "bool", False, "take the numbers as they are: no colours"),
+        Parameter("filter_type", "string", "bilinear", "between texels", choices=("bilinear", "nearest")),
+        Parameter("wrap_mode", "string", "repeat", "outside [0, 1]", choices=("repeat", "mirror", "clamp")),
+        Parameter("format", "string", "auto", "accepted", choices=("auto", "variant", "float16", "fp16", "uint8")),
+        Parameter("to_uv", "transform2", ScalarTransform3f(), "applied to uv"),
+        Parameter("accel", "bool", True, "accepted"),
+    )
+
+    def __init__(self, props: Any) -> None:
+        super().__init__(props)
+        self.raw: bool = props["raw"]
+        self.filter_type: str = props["filter_type"]
+        self.wrap_mode: str = props["wrap_mode"]
+        self.matrix = props["to_uv"].matrix
+        image = _pixels(props, self.raw)
+        self.data = self.types.TensorXf(np.ascontiguousarray(image, self.types.dtype.numpy))
+        self._update()
+
+    def _update(self) -> None:
+        shape = tuple(self.data.shape)
+        if len(shape) != 3 or shape[2] not in (1, 3) or min(shape[:2]) < 1:
+            raise SceneError(f"bitmap: data must be (H, W, 1) or (H, W, 3), found {shape}")
+        self.height, self.width, self.channels = shape
+
+    def traverse(self, callback: TraversalCallback) -> None:
+        """Report `data`."""
+        callback.put("data", self.data, ParamFlags.Differentiable)
+
+    def parameters_changed(self, keys: Sequence[str] = ()) -> None:
+        """Take over an image of another size."""
+        self._update()
+
+    def _wrap(self, i: Any, size: int) -> Any:
+        """Return texel numbers (Int32) brought into the image."""
+        types = self.types
+        if self.wrap_mode == "clamp":
+            return types.UInt32(f.clip(i, 0, size - 1))
+        period = size if self.wrap_mode == "repeat" else 2 * size
+        r = i % period
+        r = f.select(r < 0, r + period, r)
+        if self.wrap_mode == "mirror":
+            r = f.select(r >= size, (2 * size - 1) - r, r)
+        return types.UInt32(r)
+
+    def _fetch(self, x: Any, y: Any, active: Any) -> list[Any]:
+        base = (self._wrap(y, self.height) * self.width + self._wrap(x, self.width)) * self.channels
+        return [gather(self.types.Float, self.data.array, base + c, active) for c in range(self.channels)]
+
+    def _lookup(self, si: SurfaceInteraction, active: Any) -> list[Any]:
+        types, m = self.types, self.matrix
+        u = si.uv.x * float(m[0, 0]) + si.uv.y * float(m[0, 1]) + float(m[0, 2])
+        v = si.uv.x * float(m[1, 0]) + si.uv.y * float(m[1, 1]) + float(m[1, 2])
+        if self.filter_type == "nearest":
+            return self._fetch(types.Int32(f.floor(u * self.width)), types.Int32(f.floor(v * self.height)), active)
+        x, y = f.fma(u, float(self.width), -0.5), f.fma(v, float(self.height), -0.5)
+        fx, fy = f.floor(x), f.floor(y)
+        wx, wy = x - fx, y - fy
+        ix, iy = types.Int32(fx), types.Int32(fy)
+        corners = [self._fetch(ix + i, iy + j, active) for j in (0, 1) for i in (0, 1)]
+        out = []
+        for a, b, c, d in zip(*corners, strict=True):
+            top, bottom = f.fma(wx, b - a, a), f.fma(wx, d - c, c)
+            out.append(f.fma(wy, bottom - top, top))
+        return out
+
+    def eval(self, si: SurfaceInteraction, active: Any = True) -> Any:
+        """Return the colour at si.uv."""
+        values = self._lookup(si, active)
+        return self.types.Color3f(*values) if self.channels == 3 else self.types.Color3f(values[0])
+
+    def eval_1(self, si: SurfaceInteraction, active: Any = True) -> Any:
+        """Return the value, of colours the luminance."""
+        values = self._lookup(si, active)
+        return values[0] if self.channels == 1 else luminance(self.types.Color3f(*values))
+
+    def mean(self) -> Any:
+        """Return the mean of all texels and channels."""
+        return reduce.mean(self.data.array)
+
+
+def _pixels(props: Any, raw: bool) -> np.ndarray:
+    given = [name for name in ("filename", "bitmap", "data") if props[name] is not None]
+    if len(given) != 1:
+        raise SceneError(f"bitmap: give one of filename, bitmap and data, found {given or 'none'}")
+    if given[0] == "data":
+        array = np.asarray(props["data"].numpy() if hasattr(props["data"], "numpy") else props["data"])
+        return array[:, :, None] if array.ndim == 2 else array
+    source = Bitmap(props.resolve(props["filename"])) if given[0] == "filename" else props["bitmap"]
+    bitmap = source if isinstance(source, Bitmap) else Bitmap(source)
+    if raw:
+        array = bitmap.array
+        scale = {"u": float(np.iinfo(array.dtype).max) if array.dtype.kind == "u" else 1.0}.get(array.dtype.kind, 1.0)
+        image = array.astype(np.float32) / np.float32(scale)
+    else:
+        image = bitmap.convert(component_format=np.float32, srgb_gamma=False).array
+    channels = {1: 1, 2: 1}.get(image.shape[2], 3)
+    return image[:, :, :channels]
