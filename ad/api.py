@@ -63,7 +63,7 @@ def grad(value: Any, preserve_type: bool = True) -> Any:
 
 
 def set_grad(value: Any, gradient: Any) -> None:
-    """Replace the gradients of a PyTree's arrays; None clears them. A number or size-1 array stands for all elements."""
+    """Replace the gradients of a PyTree's arrays; None clears them, a number stands for all elements."""
     if gradient is None:
         clear_grad(value)
         return
@@ -96,8 +96,8 @@ def _accumulate(x: Any, g: Any) -> None:
     g = type(x).wrap(g._n)
     if g._n.size not in (1, node.size):
         raise RuntimeError(
-            f"ad_accum_grad(): attempted to store a gradient of size {g._n.size} into AD variable a{node.index}, which has "
-            f"size {node.size}!"
+            f"ad_accum_grad(): attempted to store a gradient of size {g._n.size} into AD variable a{node.index}, "
+            f"which has size {node.size}!"
         )
     node.grad = g if node.grad is None else node.grad + g
 
@@ -139,8 +139,8 @@ def _nodes(value: Any, allow_none: bool, what: str) -> list[ADNode]:
     nodes = [x._ad for x in tree.arrays(value) if enabled(x._ad)]
     if not nodes and not allow_none:
         raise RuntimeError(
-            f"{what}(): the argument does not depend on the input variable(s) being differentiated. Call enable_grad() on an "
-            "input before computing with it (outside suspend_grad), or pass flags=ADFlag.AllowNoGrad."
+            f"{what}(): the argument does not depend on the input variable(s) being differentiated. Call "
+            "enable_grad() on an input before computing with it (outside suspend_grad), or pass flags=ADFlag.AllowNoGrad."
         )
     return nodes
 

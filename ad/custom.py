@@ -63,7 +63,7 @@ class OutputRule(Rule):
         hub: Hub = hub_node.rule.hub  # type: ignore[union-attr]
         known = hub.out_grads.get(node.data)
         hub.out_grads[node.data] = grad if known is None else known + grad
-        give(hub_node, hub_node.cls(1))  # type: ignore[arg-type, union-attr]
+        give(hub_node, hub_node.cls(1))  # type: ignore[union-attr]
 
     def forward(self, node: ADNode) -> Any:
         """Fetch the tangent from the hub."""

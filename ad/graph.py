@@ -51,7 +51,7 @@ class ADNode:
 
 
 class Rule:
-    """How gradients pass one operation. `backward` hands contributions to the parents, `forward` returns the tangent."""
+    """How gradients pass one operation: `backward` hands contributions to parents, `forward` returns the tangent."""
 
     name = "rule"
 
@@ -86,7 +86,9 @@ class State(threading.local):
     scopes: tuple[ScopeState, ...] = ()
     boundary: int = 0  # traversals stop at nodes older than this (isolate_grad)
     recorded: int = 0  # nodes made so far
-    captures: tuple[tuple[int, dict[int, ADNode]], ...] = ()  # per loop being probed: its first node, older ones it reads
+    captures: tuple[
+        tuple[int, dict[int, ADNode]], ...
+    ] = ()  # per loop being probed: its first node, older ones it reads
     postponed: dict[int, ADNode] | None = None  # nodes beyond the boundary that received gradients
 
 
@@ -112,7 +114,9 @@ def leaf(array: Any) -> ADNode:
     return _make(array, None, (), (), None)
 
 
-def _make(array: Any, rule: Rule | None, parents: tuple[ADNode | None, ...], args: tuple[Any, ...], data: Any) -> ADNode:
+def _make(
+    array: Any, rule: Rule | None, parents: tuple[ADNode | None, ...], args: tuple[Any, ...], data: Any
+) -> ADNode:
     node = _new(ADNode)
     node.index = new_index()
     node.cls = array.__class__

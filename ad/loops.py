@@ -146,8 +146,9 @@ class LoopHub(Hub):
         """Replay the loop, keeping every iteration's state, and send the gradients back through it."""
         if self.limit is None:
             raise RuntimeError(
-                "while_loop(): reverse-mode differentiation of a symbolic loop needs max_iterations: pass max_iterations=N "
-                "with a bound on the number of iterations (hint(..., max_iterations=N) with @syntax), or mode='evaluated'"
+                "while_loop(): reverse-mode differentiation of a symbolic loop needs max_iterations: pass "
+                "max_iterations=N with a bound on the iterations (with @syntax: hint(..., max_iterations=N)), or "
+                "mode='evaluated'"
             )
         reverse = _SumReverse(self) if self.limit == -1 else _Reverse(self, self.limit)
         gradients = reverse.run()
@@ -218,8 +219,8 @@ class _Reverse:
         evaluate([some._n, count._n, *(t._n for t in trajectory.values())])
         if some.item():
             raise RuntimeError(
-                f"while_loop(): a lane runs for more than max_iterations={self.limit} iterations, so the stored trajectory "
-                "would be cut off and the gradient wrong; raise max_iterations"
+                f"while_loop(): a lane runs for more than max_iterations={self.limit} iterations, so the stored "
+                "trajectory would be cut off and the gradient wrong; raise max_iterations"
             )
 
     def _walk_back(self, trajectory: dict[int, Any], count: Any) -> dict[int, Any]:
@@ -266,7 +267,9 @@ class _Reverse:
                 accumulate(node, g, self.size)
                 roots[node.index] = node
         backward_pass(roots.values(), ADFlag.ClearNone)
-        return [type(flat[k])(0) if leaves[k].grad is None else type(flat[k]).wrap(leaves[k].grad._n) for k in self.floats]
+        return [
+            type(flat[k])(0) if leaves[k].grad is None else type(flat[k]).wrap(leaves[k].grad._n) for k in self.floats
+        ]
 
 
 class _SumReverse(_Reverse):
@@ -295,8 +298,8 @@ class _SumReverse(_Reverse):
             for k, (new, old) in enumerate(zip(before, s[n], strict=True)):
                 if new._n is not old._n and k in self._summed:
                     raise RuntimeError(
-                        "while_loop(): max_iterations=-1 declares a sum loop, but the state changes in another way than by "
-                        "addition, so the gradient would be wrong; pass a bound on the iterations instead"
+                        "while_loop(): max_iterations=-1 declares a sum loop, but the state changes in another way "
+                        "than by addition, so the gradient would be wrong; pass a bound on the iterations instead"
                     )
             with plain(), _no_effects():
                 after = control.check_state(tuple(s[:n]), self.hub.body(*s[:n]), self.hub.names)
@@ -316,5 +319,3 @@ class _no_effects:
 
     def __exit__(self, *_: object) -> None:
         trace.state.replaying = self.before
-
-

@@ -39,8 +39,8 @@ def _gather(result: Any, source: Any, index: Any, mask: Any) -> ADNode | None:
 def _scatter(target: Any, before: Any, value: Any, index: Any, mask: Any, op: str) -> ADNode | None:
     if trace.state.scope is not None and (enabled(before._ad) or enabled(value._ad)):
         raise RuntimeError(
-            "scatter(): a differentiable scatter inside a recorded loop or branch has no derivative; detach the value, or "
-            "record the loop with mode='evaluated'"
+            "scatter(): a differentiable scatter inside a recorded loop or branch has no derivative; detach the "
+            "value, or record the loop with mode='evaluated'"
         )
     return attach(target, rules.SCATTER, (before, value), (index, mask, op))
 
@@ -71,7 +71,7 @@ def _differentiates(args: Any) -> bool:
 
 def custom(kind: str, *args: Any) -> Any:
     """Answer what array code asks by name; see the calls in `jit/`."""
-    return _ANSWERS[kind](*args)
+    return _ANSWERS[kind](*args)  # type: ignore[operator]
 
 
 def _loop(*args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Derivative rules of array operations: rows by their weights, and gather, scatter, reductions, casts, concatenation."""
+"""Derivative rules of array operations: rows by their weights, and gather, scatter, reductions, casts and others."""
 
 from __future__ import annotations
 
@@ -154,7 +154,11 @@ class ScatterRule(Rule):
         """Write the tangents as the values were written."""
         index, mask, op = node.data
         target, value = node.parents
-        t = full(node.cls, 0, node.size) if target is None or target.grad is None else widened(target.grad, node.size).__copy__()
+        t = (
+            full(node.cls, 0, node.size)
+            if target is None or target.grad is None
+            else widened(target.grad, node.size).__copy__()
+        )
         v = None if value is None else value.grad
         if op in ("min", "max"):
             before, written = node.args

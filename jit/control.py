@@ -50,7 +50,7 @@ def recording(scope: Scope) -> Iterator[None]:
 
 @contextmanager
 def outside() -> Iterator[None]:
-    """Record at the top within the block, not in the loop or branch being recorded (for values it does not depend on)."""
+    """Record at the top within the block, outside the loop or branch being recorded."""
     before, mask = state.scope, state.mask
     state.scope, state.mask = None, None
     try:
@@ -153,12 +153,12 @@ def _check_variable(old: Any, new: Any, name: str) -> None:
     else:
         members = tree.fields(old)
         if members is not None:
-            for k, a in members.items():
-                _check_variable(a, getattr(new, k), f"{name}.{k}")
+            for field, a in members.items():
+                _check_variable(a, getattr(new, field), f"{name}.{field}")
         elif isinstance(old, (int, float, bool, str)) and old != new:
             raise RuntimeError(
-                f"the non-array state variable '{name}' of type '{type(old).__name__}' changed from '{old}' to '{new}' in a "
-                "loop that is recorded once; make it an array, such as Int or Float"
+                f"the non-array state variable '{name}' of type '{type(old).__name__}' changed from '{old}' to '{new}' in "
+                "a loop that is recorded once; make it an array, such as Int or Float"
             )
 
 
@@ -207,7 +207,9 @@ def _as_tuple(result: Any) -> tuple[Any, ...]:
     return tuple(result) if type(result) in (tuple, list) and len(result) == 1 else (result,)
 
 
-def _evaluated_loop(values: tuple[Any, ...], cond: Callable[..., Any], body: Callable[..., Any], names: list[str]) -> tuple[Any, ...]:
+def _evaluated_loop(
+    values: tuple[Any, ...], cond: Callable[..., Any], body: Callable[..., Any], names: list[str]
+) -> tuple[Any, ...]:
     from .runtime.evaluate import evaluate
 
     active: Any = None
@@ -262,7 +264,8 @@ def symbolic_loop(
             return result
         if size not in (1, result):
             raise RuntimeError(
-                f"this operation processes arrays of size {result}, while the state variables have an incompatible size {size}"
+                f"this operation processes arrays of size {result}, while the state variables have an "
+                f"incompatible size {size}"
             )
         size = result
 
@@ -270,13 +273,14 @@ def symbolic_loop(
 def _size_error(size: int, other: int, value: Any, values: tuple[Any, ...], names: list[str]) -> None:
     name = next(n for n, v in zip(names, values, strict=True) if v is value)
     raise RuntimeError(
-        f"this operation processes arrays of size {size}, while state variable '{name}' has an incompatible size {other}"
+        f"this operation processes arrays of size {size}, while state variable '{name}' has an "
+        f"incompatible size {other}"
     )
 
 
 def _record_loop(
     values: tuple[Any, ...], cond: Callable[..., Any], body: Callable[..., Any], names: list[str], size: int
-) -> tuple[Any, ...] | int:
+) -> Any:
     """Record once with `size` lanes; return the new state, or the greater size that the body turned out to have."""
     outer_mask = state.mask
     scope_cond = Scope("loop", state.scope)
@@ -309,7 +313,9 @@ def _record_loop(
         return _scalar_loop(values, cond, body)
     outs = [x._n for v in after for x in tree.arrays(v)]
     if len(outs) != len(phis):
-        raise RuntimeError(f"the body must keep the number of arrays in the state, found {len(outs)} instead of {len(phis)}")
+        raise RuntimeError(
+            f"the body must keep the number of arrays in the state, found {len(outs)} instead of {len(phis)}"
+        )
     greatest = max([test._n.size, size, *(n.size for n in outs)])
     if greatest != size:
         undo(scope_body)
@@ -374,7 +380,9 @@ def if_stmt(
     return choose([cond, ~cond], [true_fn, false_fn], tuple(args), mode, list(rv_labels))
 
 
-def switch(index: Any, targets: Any, *args: Any, mode: str | None = None, label: str | None = None, **named: Any) -> Any:
+def switch(
+    index: Any, targets: Any, *args: Any, mode: str | None = None, label: str | None = None, **named: Any
+) -> Any:
     """Return targets[index](*args) per lane; lanes with an index out of range, or masked by `active=`, get zeros.
 
     `index` is a UInt32 array or a Python int; `targets` a list or dict of functions that return the same types.
@@ -391,7 +399,9 @@ def switch(index: Any, targets: Any, *args: Any, mode: str | None = None, label:
     return choose([(index == k) & mask for k in keys], calls, args, mode, [])
 
 
-def choose(masks: list[Any], functions: list[Callable[..., Any]], args: tuple[Any, ...], mode: str | None, names: list[str]) -> Any:
+def choose(
+    masks: list[Any], functions: Sequence[Callable[..., Any]], args: tuple[Any, ...], mode: str | None, names: list[str]
+) -> Any:
     """Return per lane the result of the function whose mask is set (masks exclude each other; zeros where none is)."""
     if not functions:
         raise RuntimeError("a call needs at least one target")
@@ -406,7 +416,7 @@ def choose(masks: list[Any], functions: list[Callable[..., Any]], args: tuple[An
 _RETRY = object()
 
 
-def _merged(masks: list[Any], functions: list[Callable[..., Any]], args: tuple[Any, ...], names: list[str]) -> Any:
+def _merged(masks: list[Any], functions: Sequence[Callable[..., Any]], args: tuple[Any, ...], names: list[str]) -> Any:
     """All functions for all lanes, merged by select: what derivatives pass through as through any operation."""
     results = []
     outer = state.mask
@@ -448,7 +458,9 @@ def _check_results(results: list[Any], leaves: list[list[Any]], names: list[str]
             raise RuntimeError(f"the sides of a branch return different Python values: {first!r} and {other!r}")
 
 
-def _record_branch(masks: list[Any], functions: list[Callable[..., Any]], args: tuple[Any, ...], names: list[str]) -> Any:
+def _record_branch(
+    masks: list[Any], functions: Sequence[Callable[..., Any]], args: tuple[Any, ...], names: list[str]
+) -> Any:
     outer_mask = state.mask
     probe = hooks.custom("probe") if hooks.custom is not None else None
     scopes, results = [], []

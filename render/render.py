@@ -106,7 +106,9 @@ class RenderHub(Hub):
         gradient = widened(self.out_grads[0], self.shape[0] * self.shape[1] * self.shape[2])
         with _isolated():
             self.scene.refresh()
-            self.integrator.render_backward(self.scene, self.kind(gradient, self.shape), self.sensor, self.seed, self.spp)
+            self.integrator.render_backward(
+                self.scene, self.kind(gradient, self.shape), self.sensor, self.seed, self.spp
+            )
         self.scene.refresh()
 
     def forward(self) -> dict[int, Any]:

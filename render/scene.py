@@ -40,7 +40,9 @@ class Scene(Object):
         if len(integrators) > 1:
             raise SceneError(f"a scene has one integrator, found {len(integrators)}")
         self._integrator = integrators[0] if integrators else None
-        self._emitters = [e for e in by_kind.get("emitter", [])] + [s.emitter for s in self._shapes if s.emitter is not None]
+        self._emitters = [e for e in by_kind.get("emitter", [])] + [
+            s.emitter for s in self._shapes if s.emitter is not None
+        ]
         around = [e for e in self._emitters if e.is_environment()]
         if len(around) > 1:
             raise SceneError(f"a scene has one environment light, found {len(around)}: {around}")
@@ -185,7 +187,9 @@ class Scene(Object):
         valid = (shape != NONE) & active
         return Preliminary(types.Float(t), types.Float(u), types.Float(v), prim, shape, valid)
 
-    def ray_intersect(self, ray: Ray, coherent: Any = False, active: Any = True, ray_flags: Any = None) -> SurfaceInteraction:
+    def ray_intersect(
+        self, ray: Ray, coherent: Any = False, active: Any = True, ray_flags: Any = None
+    ) -> SurfaceInteraction:
         """Return the surface points that the rays hit first."""
         pi = self.ray_intersect_preliminary(ray, coherent, active)
         return self.surfaces.interaction(ray, pi, self.exact(ray))
@@ -202,14 +206,16 @@ class Scene(Object):
         return trace("occluded", self.accelerator, ray.o, ray.d, ray.maxt, coherent, active)[0] & active
 
     def emitter_index(self, si: SurfaceInteraction) -> Any:
-        """Return the index of the light that each ray found: the shape's own, or the environment; NONE if there is none."""
+        """Return the index of the light that each ray found: the shape's own, or the environment, or NONE."""
         around = NONE if self._environment is None else self._emitters.index(self._environment)
         index = gather(self.types.UInt32, self._shape_emitter, si.shape, si.valid)
         return f.select(si.valid, index, self.types.UInt32(around))
 
     def bsdf_index(self, si: SurfaceInteraction) -> Any:
         """Return the index of the material at each surface point."""
-        return f.select(si.valid, gather(self.types.UInt32, self._shape_bsdf, si.shape, si.valid), self.types.UInt32(NONE))
+        return f.select(
+            si.valid, gather(self.types.UInt32, self._shape_bsdf, si.shape, si.valid), self.types.UInt32(NONE)
+        )
 
     def sample_emitter(self, u: Any) -> tuple[Any, Any, Any]:
         """Return the index of a light chosen by `u`, its probability, and `u` stretched to be used again."""
@@ -262,7 +268,14 @@ class Scene(Object):
         t = self.types
         zero = t.Float(0.0)
         return DirectionSample(
-            t.Point3f(0.0), t.Normal3f(0.0, 0.0, 1.0), t.Point2f(0.0), t.Vector3f(0.0, 0.0, 1.0), zero, zero, t.Bool(False), t.UInt32(NONE)
+            t.Point3f(0.0),
+            t.Normal3f(0.0, 0.0, 1.0),
+            t.Point2f(0.0),
+            t.Vector3f(0.0, 0.0, 1.0),
+            zero,
+            zero,
+            t.Bool(False),
+            t.UInt32(NONE),
         )
 
     def pdf_emitter_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
@@ -290,7 +303,16 @@ class Scene(Object):
         offset = si.p - ref.p
         dist = f.sqrt(dot(offset, offset))
         d = f.select(si.valid, offset / f.select(si.valid, dist, 1.0), -si.wi)
-        return DirectionSample(si.p, si.sh_frame.n, si.uv, types.Vector3f(d), f.select(si.valid, dist, 0.0), types.Float(0.0), types.Bool(False), index)
+        return DirectionSample(
+            si.p,
+            si.sh_frame.n,
+            si.uv,
+            types.Vector3f(d),
+            f.select(si.valid, dist, 0.0),
+            types.Float(0.0),
+            types.Bool(False),
+            index,
+        )
 
 
 class Reference:
@@ -308,5 +330,3 @@ class BoundingBox:
 
     def __repr__(self) -> str:
         return f"BoundingBox[min={self.min}, max={self.max}]"
-
-

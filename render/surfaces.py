@@ -53,7 +53,11 @@ class Surfaces:
 
     def arrays(self) -> list[Any]:
         """Return the tables of triangles."""
-        return [self.records, self.texcoords, *([self.normals] if self.normals is not None else [])] if self.triangles else []
+        return (
+            [self.records, self.texcoords, *([self.normals] if self.normals is not None else [])]
+            if self.triangles
+            else []
+        )
 
     def _offsets(self) -> tuple[Any, list[int]]:
         counts = []
@@ -92,14 +96,23 @@ class Surfaces:
                 corners = [gather(types.Vector3f, data.normals, i) * sign for i in index]
             normals = _interleave([x for corner in corners for x in corner], count)
         vertices = positions.numpy().reshape(-1, 3).astype(np.float32)
-        return record, _interleave([x for corner in uv for x in corner], count), normals, Triangles(vertices, faces.numpy().reshape(-1, 3))
+        return (
+            record,
+            _interleave([x for corner in uv for x in corner], count),
+            normals,
+            Triangles(vertices, faces.numpy().reshape(-1, 3)),
+        )
 
     def _texcoords(self, data: TriangleData, index: Any, count: int) -> list[Any]:
         types = self.types
         if data.texcoords is None:
             return [types.Point2f(x, y) for x, y in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))]
         self.has_texcoords = True
-        flat = data.texcoords if not isinstance(data.texcoords, np.ndarray) else types.Float(np.ascontiguousarray(data.texcoords, types.dtype.numpy).ravel())
+        flat = (
+            data.texcoords
+            if not isinstance(data.texcoords, np.ndarray)
+            else types.Float(np.ascontiguousarray(data.texcoords, types.dtype.numpy).ravel())
+        )
         return [gather(types.Point2f, flat, i) for i in index]
 
     def _tangent(self, e1: Any, e2: Any, uv: list[Any]) -> Any:
@@ -127,7 +140,9 @@ class Surfaces:
         frame = Frame(s, types.Vector3f(cross(sh_n, s)), types.Normal3f(sh_n))
         wi = f.select(pi.valid, frame.to_local(-ray.d), -ray.d)
         t = f.select(pi.valid, t, float("inf"))
-        return SurfaceInteraction(t, types.Point3f(p), types.Normal3f(n), uv, dp_du, frame, types.Vector3f(wi), pi.prim, pi.shape, pi.valid)
+        return SurfaceInteraction(
+            t, types.Point3f(p), types.Normal3f(n), uv, dp_du, frame, types.Vector3f(wi), pi.prim, pi.shape, pi.valid
+        )
 
     def _mixed_point(self, ray: Ray, pi: Preliminary, exact: bool) -> Any:
         from ..jit.control import choose

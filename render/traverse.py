@@ -94,7 +94,11 @@ class SceneParameters:
             from .registry import nearest
 
             hint = nearest(key, list(self._entries))
-            raise KeyError(f"there is no scene parameter '{key}'" + (f"; {hint}" if hint else "") + f" ({len(self._entries)} parameters)")
+            raise KeyError(
+                f"there is no scene parameter '{key}'"
+                + (f"; {hint}" if hint else "")
+                + f" ({len(self._entries)} parameters)"
+            )
         return found
 
     def __getitem__(self, key: str) -> Any:

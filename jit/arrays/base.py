@@ -14,7 +14,7 @@ _new = object.__new__
 
 
 class Hooks:
-    """How the derivative package listens in: functions it sets when it is loaded (this package imports nothing of it)."""
+    """How the derivative package listens in: functions that it sets when it is loaded."""
 
     record: Callable[..., Any] | None = None  # (row, result array, argument arrays) -> derivative node
     custom: Callable[..., Any] | None = None  # (rule name, result, inputs, data) -> derivative node
@@ -64,7 +64,8 @@ def incompatible(args: tuple[Any, ...]) -> RuntimeError:
     sizes = ", ".join(str(a._n.size) for a in args)
     where = user_line()
     return RuntimeError(
-        f"operands have incompatible sizes! (sizes: {sizes}). Sizes must be equal, or 1 to broadcast." + (f" At {where}." if where else "")
+        f"operands have incompatible sizes! (sizes: {sizes}). Sizes must be equal, or 1 to broadcast."
+        + (f" At {where}." if where else "")
     )
 
 

@@ -18,8 +18,8 @@ _BELOW_ZERO: dict[str, Any] = {"lt": False, "ge": True, "min": 0}
 # Python's own operations give the rounded result for these (a double holds the exact one of two singles).
 _PYTHON: dict[str, Any] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "lt": operator.lt,
-    "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "neq": operator.ne, "and": operator.and_,
-    "or": operator.or_, "xor": operator.xor,
+    "le": operator.le, "gt": operator.gt, "ge": operator.ge, "eq": operator.eq, "neq": operator.ne,
+    "and": operator.and_, "or": operator.or_, "xor": operator.xor,
 }  # fmt: skip
 
 

@@ -187,17 +187,26 @@ def scatter_flat(op: str, target: Any, value: Any, index: Any, active: Any) -> N
         return
     if op not in ("", "add", "min", "max", "and", "or"):
         raise RuntimeError(
-            f"scatter_reduce(): '{op}' on {type(target).__name__} does not support the requested type of atomic reduction"
+            f"scatter_reduce(): '{op}' on {type(target).__name__} does not support the requested type of "
+            "atomic reduction"
         )
     if op in ("and", "or") and target.dtype.is_float:
         raise TypeError(f"scatter_reduce(): '{op}' needs integers or masks, found {type(target).__name__}")
     index = convert(target.ns.flat(index.dtype), index)
     index, mask, size = index_mask(index, active)
-    size = size if size == value._n.size or value._n.size == 1 else value._n.size if size == 1 else _common_size(index, mask, value)
+    size = (
+        size
+        if size == value._n.size or value._n.size == 1
+        else value._n.size
+        if size == 1
+        else _common_size(index, mask, value)
+    )
     if mask._n.size == 1 and size > 1 and state.scope is None:
         boolean = target.ns.flat(Bool)
         mask = mask & boolean.wrap(active_mask(None, size))
-    before = target.__copy__() if hooks.custom is not None and (target._ad is not None or value._ad is not None) else None
+    before = (
+        target.__copy__() if hooks.custom is not None and (target._ad is not None or value._ad is not None) else None
+    )
     target._n = _effect(op, target, value._n, index._n, mask._n, size)
     if before is not None:
         target._ad = hooks.custom("scatter", target, before, value, index, mask, op)  # type: ignore[misc]

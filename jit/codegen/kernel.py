@@ -21,7 +21,9 @@ from .reduce import Accumulator
 class KernelWriter:
     """Writes one program; `parameters` are the literals that became kernel arguments (word by instruction)."""
 
-    def __init__(self, program: Program, width: int, parameters: dict[int, int], emitter: Emitter | None = None) -> None:
+    def __init__(
+        self, program: Program, width: int, parameters: dict[int, int], emitter: Emitter | None = None
+    ) -> None:
         self.program, self.width, self.parameters = program, width, parameters
         self.e = emitter or Emitter(width)
         self.values: dict[int, Value] = {}
@@ -129,7 +131,7 @@ class KernelWriter:
             source = args[1].dtype if op.mask_first else args[0].dtype
             values[number] = op.lower(self.e, source, *args)
             return
-        values[number] = _WRITERS[op](self, instr, number)  # type: ignore[assignment]
+        values[number] = _WRITERS[op](self, instr, number)
 
     def _literal(self, instr: Instr, number: int) -> Value:
         dtype = instr.dtype

@@ -60,7 +60,8 @@ def gather(e: Emitter, dtype: DType, pointer: str, index: Value, mask: Value, la
     lanes, w = e.vector(memory), e.width
     name = f"llvm.masked.gather.v{w}{_suffix(memory)}.v{w}p0"
     e.declarations[f"declare {lanes} @{name}(<{w} x ptr>, i32, <{w} x i1>, {lanes})"] = None
-    text = f"call {lanes} @{name}(<{w} x ptr> {addresses}, i32 {dtype.itemsize}, <{w} x i1> {mask.name}, {lanes} zeroinitializer)"
+    where = f"<{w} x ptr> {addresses}, i32 {dtype.itemsize}, <{w} x i1> {mask.name}"
+    text = f"call {lanes} @{name}({where}, {lanes} zeroinitializer)"
     return _from_memory(e, dtype, e.raw(text))
 
 
@@ -86,7 +87,18 @@ def scatter(e: Emitter, pointer: str, value: Value, index: Value, mask: Value, o
     if not op:
         _scatter_plain(e, pointer, value, index, mask)
     elif e.width == 1:
-        _guarded(e, mask.name, lambda: _combine(e, value.dtype, _addresses(e, value.dtype.memory, pointer, index, False), _to_memory(e, value), op, exclusive))
+        _guarded(
+            e,
+            mask.name,
+            lambda: _combine(
+                e,
+                value.dtype,
+                _addresses(e, value.dtype.memory, pointer, index, False),
+                _to_memory(e, value),
+                op,
+                exclusive,
+            ),
+        )
     else:
         _scatter_reduce(e, pointer, value, index, mask, op, exclusive)
 
@@ -94,6 +106,7 @@ def scatter(e: Emitter, pointer: str, value: Value, index: Value, mask: Value, o
 def _scatter_plain(e: Emitter, pointer: str, value: Value, index: Value, mask: Value) -> None:
     memory, w = value.dtype.memory, e.width
     if w == 1:
+
         def write() -> None:
             address = _addresses(e, memory, pointer, index, False)
             e.line(f"store {memory} {_to_memory(e, value)}, ptr {address}, align {value.dtype.itemsize}")
@@ -104,7 +117,8 @@ def _scatter_plain(e: Emitter, pointer: str, value: Value, index: Value, mask: V
     lanes = e.vector(memory)
     name = f"llvm.masked.scatter.v{w}{_suffix(memory)}.v{w}p0"
     e.declarations[f"declare void @{name}({lanes}, <{w} x ptr>, i32, <{w} x i1>)"] = None
-    e.line(f"call void @{name}({lanes} {_to_memory(e, value)}, <{w} x ptr> {addresses}, i32 {value.dtype.itemsize}, <{w} x i1> {mask.name})")
+    where = f"<{w} x ptr> {addresses}, i32 {value.dtype.itemsize}, <{w} x i1> {mask.name}"
+    e.line(f"call void @{name}({lanes} {_to_memory(e, value)}, {where})")
 
 
 def _guarded(e: Emitter, condition: str, write) -> None:  # type: ignore[no-untyped-def]
@@ -116,7 +130,9 @@ def _guarded(e: Emitter, condition: str, write) -> None:  # type: ignore[no-unty
     e.start(done)
 
 
-def _scatter_reduce(e: Emitter, pointer: str, value: Value, index: Value, mask: Value, op: str, exclusive: bool) -> None:
+def _scatter_reduce(
+    e: Emitter, pointer: str, value: Value, index: Value, mask: Value, op: str, exclusive: bool
+) -> None:
     """All lanes at one element: reduced in registers, one update. Otherwise one lane after the other."""
     w, dtype = e.width, value.dtype
     bits = e.raw(f"bitcast {e.type(Bool)} {mask.name} to i{w}")
@@ -170,7 +186,9 @@ def _combine(e: Emitter, dtype: DType, address: str, value: str, op: str, exclus
     column = 0 if dtype.is_float else 1 if dtype.kind == "i" else 2
     if not exclusive:
         scope = ' syncscope("device")' if e.target == "nvptx" else ""
-        e.line(f"{e.name('old')} = atomicrmw {_ATOMIC[op][column]} ptr {address}, {dtype.memory} {value}{scope} monotonic")
+        e.line(
+            f"{e.name('old')} = atomicrmw {_ATOMIC[op][column]} ptr {address}, {dtype.memory} {value}{scope} monotonic"
+        )
         return
     old = e.raw(f"load {dtype.memory}, ptr {address}, align {dtype.itemsize}")
     new = scalar_combine(e, dtype, old, value, op)

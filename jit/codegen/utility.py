@@ -15,7 +15,9 @@ _W = 16
 
 def _module(e: Emitter, attributes: str) -> str:
     head = "define void @kernel(i64 %begin, i64 %end, i64 %chunk, ptr %args) #0 {\nentry:"
-    return "\n".join([*e.globals, *e.declarations, head, *e.entry, *e.lines, "}", f"attributes #0 = {{ {attributes} }}", ""])
+    return "\n".join(
+        [*e.globals, *e.declarations, head, *e.entry, *e.lines, "}", f"attributes #0 = {{ {attributes} }}", ""]
+    )
 
 
 def _words(e: Emitter, *kinds: str) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..codegen.emitter import Emitter, Value
 from ..dtypes import DType
-from .row import row
+from .row import Lower, row
 
 
-def _shift(direction: str) -> object:
+def _shift(direction: str) -> Lower:
     def lower(e: Emitter, dtype: DType, x: Value, y: Value) -> Value:
         # LLVM leaves a shift by the width or more undefined; the amount is taken modulo the width.
         amount = y & (dtype.bits - 1)
@@ -16,7 +18,7 @@ def _shift(direction: str) -> object:
     return lower
 
 
-def _count(name: str) -> object:
+def _count(name: str) -> Lower:
     def lower(e: Emitter, dtype: DType, x: Value) -> Value:
         return e.intrinsic(name, dtype, x, extra="" if name == "ctpop" else ", i1 false")
 
@@ -33,7 +35,7 @@ def _mul_hi(e: Emitter, dtype: DType, x: Value, y: Value) -> Value:
     return e.op(dtype, f"trunc {vector} {high} to {lanes}")
 
 
-def _numpy_bits(np, x):  # type: ignore[no-untyped-def]
+def _numpy_bits(np: Any, x: Any) -> Any:
     return np.array([[int(b) for b in format(int(v), f"0{8 * x.dtype.itemsize}b")] for v in x.view(f"u{x.dtype.itemsize}").ravel()])
 
 

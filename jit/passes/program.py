@@ -183,8 +183,8 @@ class Program:
             return self._add(n, op, (base,), n.attr, self.instrs[base].scope)
         if op is GATHER:
             source, index, mask = n.args
-            args = (numbers[id(index)], numbers[id(mask)])
-            attr = (self._buffer("gather", source), source.size >= 1 << 31)
+            args: tuple[int, ...] = (numbers[id(index)], numbers[id(mask)])
+            attr: Any = (self._buffer("gather", source), source.size >= 1 << 31)
             return self._add(n, op, args, attr, self._place(n, args, ENTRY))
         args = tuple(numbers[id(a)] for a in n.args)
         if op is SCATTER:
@@ -273,7 +273,7 @@ class Program:
     def _visit_trace(self, n: Node) -> tuple[Any, ...]:
         query = n.attr
         slots = []
-        for position, (kind, _) in enumerate(query.pointers()):
+        for position in range(len(query.pointers())):
             key = (f"{query.kind}{position}", id(query.owner))
             if key not in self._buffers:
                 self._buffers[key] = self._param("pointer", (query, position))

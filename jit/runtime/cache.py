@@ -7,6 +7,7 @@ made by somebody else, so that any number of processes can share a folder.
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
 import os
 import sys
@@ -60,10 +61,21 @@ def size_limit() -> int:
         raise ValueError(f"LUXGRAD_CACHE_MAXSIZE must be like '512M' or '2G', found '{text}'") from None
 
 
+@functools.cache
+def code_version() -> str:
+    """Return a digest of the files that generate code: kernels made by other versions of them do not count."""
+    package = Path(__file__).resolve().parents[1]
+    found = hashlib.blake2b(digest_size=16)
+    for folder_name in ("codegen", "ops", "passes", "../render/accel"):
+        for path in sorted((package / folder_name).glob("*.py")):
+            found.update(path.name.encode() + path.read_bytes())
+    return found.hexdigest()
+
+
 def digest(key: Any) -> str:
     """Return the name under which an object is stored; depends on this machine's target too."""
     target = host.target()
-    text = repr((key, target.triple, target.cpu, target.features, target.llvm_version, _MAGIC))
+    text = repr((key, target.triple, target.cpu, target.features, target.llvm_version, code_version(), _MAGIC))
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

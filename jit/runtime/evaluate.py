@@ -88,8 +88,8 @@ def _refuse_symbolic(order: list[Node]) -> None:
             )
         if n.op is AFTER and n.buf is None and n.attr.scope is not None and not n.attr.scope.closed:
             raise SymbolicError(
-                "tried to evaluate a *symbolic* variable: the array is the target of a scatter in the loop or branch being "
-                "recorded, and cannot be read before that has run"
+                "tried to evaluate a *symbolic* variable: the array is the target of a scatter in the loop or branch "
+                "being recorded, and cannot be read before that has run"
             )
 
 

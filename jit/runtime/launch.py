@@ -93,9 +93,7 @@ class Runtime:
                 launch.kernel.call(launch.packets, launch.packets + 1, 1 if launch.packets else 0, tail)
             return
         main = -(-launch.packets // launch.chunk) if launch.packets else 0
-        job = threads.submit(
-            launch.kernel.address, args, launch.packets, launch.chunk, main + (tail != 0), tail
-        )
+        job = threads.submit(launch.kernel.address, args, launch.packets, launch.chunk, main + (tail != 0), tail)
         flights = self.in_flight
         flights.append((job, launch))
         done = threads.completed
@@ -212,7 +210,7 @@ def _pointer(program: Program, launch: Launch, kind: str, payload: Any, parts: i
         launch.keep.append(query.owner)
         return int(query.pointers()[position][1])
     if kind == "stride":
-        return copy_stride(payload) * payload.dtype.itemsize if id(payload) in program.privates else 0
+        return int(copy_stride(payload) * payload.dtype.itemsize) if id(payload) in program.privates else 0
     if kind in ("load", "gather"):
         buffer = payload.buf
     elif kind == "store":

@@ -253,7 +253,9 @@ class ThreadPool:
         self.threads = threads
         self._memory: Any = (word * (_HEAD + RING * _SLOT + 16))()
         self.shared = (ctypes.addressof(self._memory) + 63) & ~63
-        self._submit = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, word, word, word, pointer)(module.address("submit"))
+        self._submit = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, word, word, word, pointer)(
+            module.address("submit")
+        )
         self._wait = ctypes.CFUNCTYPE(None, pointer, word)(module.address("wait"))
         self._worker = ctypes.CFUNCTYPE(None, pointer, word)(module.address("worker"))
         self._words = (word * 64).from_address(self.shared)

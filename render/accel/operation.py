@@ -31,7 +31,12 @@ class RayQuery:
         """Return the addresses that the kernel receives as arguments."""
         a = self.owner
         function = a.closest if self.kind == "closest" else a.occluded
-        return [("function", function), ("scene", a.scene), ("coherent", a.args_coherent), ("incoherent", a.args_incoherent)]
+        return [
+            ("function", function),
+            ("scene", a.scene),
+            ("coherent", a.args_coherent),
+            ("incoherent", a.args_incoherent),
+        ]
 
     def emit(self, e: Emitter, args: list[Value], pointers: list[str]) -> list[Value]:
         """Write the query; args: origin, direction, tfar (Float32), coherent and active (Bool)."""

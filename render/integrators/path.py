@@ -153,7 +153,9 @@ class Path(SamplingIntegrator):
         keep = f.min(largest * s.eta * s.eta, 0.95)
         roulette = s.depth >= self.rr_depth
         goes_on = sampler.next_1d() < keep
-        s.throughput = f.select(roulette & (keep > 0.0), s.throughput / f.select(keep > 0.0, _detached(keep), 1.0), s.throughput)
+        s.throughput = f.select(
+            roulette & (keep > 0.0), s.throughput / f.select(keep > 0.0, _detached(keep), 1.0), s.throughput
+        )
         s.active = active_next & (~roulette | goes_on) & (largest != 0.0)
 
 

@@ -100,7 +100,7 @@ class PRB(SamplingIntegrator):
         seed = zero if gradient is None else gradient
         state, _ = while_loop((state, seed), lambda s, g: s.active, body, labels=("path", "gradient"))
         sampler.set_loop_state(state.sampler)
-        return state
+        return state  # type: ignore[no-any-return]
 
     def vertex(self, scene: Any, sampler: Any, s: ReplayState, primal: bool, gradient: Any, forward: bool) -> None:
         """Extend the paths by one vertex."""
@@ -165,8 +165,8 @@ class PRB(SamplingIntegrator):
         return api.replace_grad(em_weight, f.select(active, radiance * scale, 0.0))
 
     def _differentiate(
-        self, scene: Any, s: ReplayState, si: Any, bs: Any, index: Any, active: Any, seen: tuple[Any, Any], gradient: Any,
-        forward: bool,
+        self, scene: Any, s: ReplayState, si: Any, bs: Any, index: Any, active: Any,
+        seen: tuple[Any, Any], gradient: Any, forward: bool,
     ) -> None:  # fmt: skip
         """Send the derivative of this vertex: of what was seen here, and of the factor on what is still to come."""
         types = self.types
@@ -251,5 +251,3 @@ class PRB(SamplingIntegrator):
 
 def _plain(value: Any) -> Any:
     return api.detach(value)
-
-

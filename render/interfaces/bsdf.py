@@ -58,7 +58,9 @@ class BSDF(Object):
         """Return the lobes the material has."""
         raise NotImplementedError(f"{type(self).__name__}.flags()")
 
-    def sample(self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True) -> tuple[BSDFSample, Any]:
+    def sample(
+        self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True
+    ) -> tuple[BSDFSample, Any]:
         """Return a sampled direction and the weight value / pdf, from one and two uniform numbers."""
         raise NotImplementedError(f"{type(self).__name__}.sample()")
 

@@ -46,8 +46,8 @@ class SamplingIntegrator(Integrator):
         lanes = width * height * spp
         if lanes > 1 << 32:
             raise SceneError(
-                f"render: {width} x {height} pixels x {spp} samples are more than 2^32 lanes; render several times with "
-                "other seeds and average"
+                f"render: {width} x {height} pixels x {spp} samples are more than 2^32 lanes; render several times "
+                "with other seeds and average"
             )
         sampler.set_sample_count(spp)
         sampler.seed(seed, lanes)
@@ -87,5 +87,3 @@ class SamplingIntegrator(Integrator):
         types = self.types
         coverage = [select(alpha, types.Float(1.0), types.Float(0.0))] if film.has_alpha else []
         return [color.x, color.y, color.z, *coverage, *extra]
-
-

@@ -33,7 +33,7 @@ class Object:
 
     def __init__(self, props: Any = None) -> None:
         self._id = getattr(props, "id", "") or ""
-        self.types = getattr(props, "types", None)
+        self.types: Any = getattr(props, "types", None)
         if props is not None and hasattr(props, "adopt"):
             props.adopt(type(self))
 

@@ -71,7 +71,7 @@ class Preliminary:
 
 @dataclass
 class SurfaceInteraction:
-    """A point on a surface (or, where `valid` is not set, a ray that left the scene: then `wi` is -d in world space)."""
+    """A point on a surface; where `valid` is not set a ray that left the scene, then `wi` is -d in world space."""
 
     t: Any
     p: Any
