@@ -17,6 +17,7 @@ from .svg import Curve, chart
 
 __all__ = ["write_report"]
 
+_NAMES_OF = {"loss": "loss function", "spp": "samples per pixel", "lr": "learning rate", "lr_end": "last learning rate"}
 _COLOURS = ("#c0392b", "#27ae60", "#2c6fbb", "#8e44ad", "#d98200", "#16a085", "#7f8c8d", "#2c3e50")
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; color: #222; }
@@ -54,7 +55,7 @@ def _facts(result: FitResult) -> str:
     facts = {
         "steps": result.steps, "loss": f"{first:.4g} to {result.loss:.4g}", "time": f"{result.seconds:.1f} s",
         "speed": f"{result.samples_per_second / 1e6:.3g} million samples per second",
-        **{k.replace("_", " "): v for k, v in result.settings.items() if k != "steps" and v not in (None, "")},
+        **{_NAMES_OF.get(k, k): v for k, v in result.settings.items() if k != "steps" and v not in (None, "")},
     }  # fmt: skip
     rows = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(str(v))}</td></tr>" for k, v in facts.items())
     return f"<table>{rows}</table>"
