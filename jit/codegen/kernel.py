@@ -18,6 +18,12 @@ from .emitter import Emitter, Value
 from .reduce import Accumulator
 
 
+# x + 1 on 1e7 floats: 1.6 ms with stores past the caches, 2.2 ms through them. Results that fit a cache are better kept
+# there for the next kernel; long kernels are not limited by memory.
+STREAMING_INSTRUCTIONS = 16
+STREAMING_ELEMENTS = 1 << 22
+
+
 class KernelWriter:
     """Writes one program; `parameters` are the literals that became kernel arguments (word by instruction)."""
 
@@ -104,10 +110,22 @@ class KernelWriter:
         return self.actives[PACKET]
 
     def _stores(self) -> None:
-        e = self.e
-        for slot, number in self.program.stores:
-            value = self.values[number]
-            memory.store(e, value, self.pointer(slot), "%base")
+        e, program = self.e, self.program
+        outputs = [(self.values[number], self.pointer(slot)) for slot, number in program.stores]
+        short = len(program.instrs) <= STREAMING_INSTRUCTIONS and len(program.kinds) == 2 and self.width > 1
+        if not short or not outputs:
+            for value, pointer in outputs:
+                memory.store(e, value, pointer, "%base")
+            return
+        large = e.raw(f"icmp ugt i64 %count, {STREAMING_ELEMENTS}")
+        stream, keep, done = e.new_label("stream"), e.new_label("keep"), e.new_label("stored")
+        e.branch_if(large, stream, keep)
+        for label, write in ((stream, memory.store_streaming), (keep, memory.store)):
+            e.start(label)
+            for value, pointer in outputs:
+                write(e, value, pointer, "%base")
+            e.branch(done)
+        e.start(done)
 
     def _scope(self, scope: int) -> None:
         if scope == PACKET:

@@ -26,6 +26,15 @@ def store(e: Emitter, value: Value, pointer: str, base: str) -> None:
     e.line(f"store {e.vector(memory)} {_to_memory(e, value)}, ptr {address}, align {value.dtype.itemsize}")
 
 
+def store_streaming(e: Emitter, value: Value, pointer: str, base: str) -> None:
+    """Write W elements past the caches: for large results of short kernels, which memory bandwidth limits."""
+    memory = value.dtype.memory
+    address = e.raw(f"getelementptr {memory}, ptr {pointer}, i64 {base}")
+    align = e.width * value.dtype.itemsize
+    e.line(f"store {e.vector(memory)} {_to_memory(e, value)}, ptr {address}, align {align}, !nontemporal !8")
+    e.globals["!8 = !{i32 1}"] = None
+
+
 def _from_memory(e: Emitter, dtype: DType, name: str) -> Value:
     if dtype is not Bool:
         return Value(e, dtype, name)
