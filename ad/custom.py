@@ -165,10 +165,14 @@ class _OpHub(Hub):
         self.op, self.name = op, op.name()
 
     def backward(self, give: Give) -> None:
-        self.op._hub, self.op._give = self, give
+        # Handed on after the isolated part: what lies before it is out of reach inside.
+        contributions: list[tuple[Any, ...]] = []
+        self.op._hub, self.op._give = self, lambda *args: contributions.append(args)
         with _isolated():
             self.op.backward()
         self.op._give = None
+        for contribution in contributions:
+            give(*contribution)
 
     def forward(self) -> dict[int, Any]:
         self.op._hub, self.op._tangents = self, {}

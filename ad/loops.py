@@ -188,6 +188,12 @@ class _Reverse:
 
     def _replay(self) -> tuple[dict[int, Any], Any]:
         hub, size = self.hub, self.size
+        if trace.state.scope is not None:
+            raise RuntimeError(
+                "while_loop(): reverse-mode differentiation of a loop inside another recorded loop is not possible: the "
+                "inner loop's states would need memory per iteration of the outer one; run the outer loop with "
+                "mode='evaluated'"
+            )
         trajectory = {k: full(type(self.initial[k]), 0, size * self.limit) for k in self.kept}
         lane = arange(self.kind, size)
         n = len(self.start)
@@ -208,8 +214,7 @@ class _Reverse:
         result = control.symbolic_loop((*self.start, full(self.kind, 0, size)), cond, body, [*hub.names, "iteration"])
         with plain():
             open_lanes = hub.cond(*result[:n])
-        if trace.state.scope is None:
-            self._refuse_truncation(open_lanes, result[n], trajectory)
+        self._refuse_truncation(open_lanes, result[n], trajectory)
         return trajectory, result[n]
 
     def _refuse_truncation(self, open_lanes: Any, count: Any, trajectory: dict[int, Any]) -> None:

@@ -238,7 +238,7 @@ class PrefixRule(Rule):
 
     def backward(self, node: ADNode, grad: Any, give: Give) -> None:
         """Sum the gradients of the elements behind."""
-        from ..jit.arrays.shape import prefix_sum
+        from ..jit.arrays.scan import prefix_sum
 
         parent = node.parents[0]
         if parent is None:
@@ -250,7 +250,7 @@ class PrefixRule(Rule):
 
     def forward(self, node: ADNode) -> Any:
         """Sum the tangents."""
-        from ..jit.arrays.shape import prefix_sum
+        from ..jit.arrays.scan import prefix_sum
 
         parent = node.parents[0]
         return None if parent is None or parent.grad is None else prefix_sum(widened(parent.grad, node.size), node.data)
