@@ -40,9 +40,13 @@ class Scene(Object):
         if len(integrators) > 1:
             raise SceneError(f"a scene has one integrator, found {len(integrators)}")
         self._integrator = integrators[0] if integrators else None
-        self._emitters = [e for e in by_kind.get("emitter", [])] + [
-            s.emitter for s in self._shapes if s.emitter is not None
+        # In the order of the file: which light a random number picks depends on it.
+        lights = [
+            c.emitter if c.plugin_kind == "shape" else c
+            for _, c in self._children
+            if c.plugin_kind in ("shape", "emitter")
         ]
+        self._emitters: list[Any] = [e for e in lights if e is not None]
         around = [e for e in self._emitters if e.is_environment()]
         if len(around) > 1:
             raise SceneError(f"a scene has one environment light, found {len(around)}: {around}")

@@ -53,3 +53,8 @@ def transform_vector(m: Any, v: Any) -> Any:
 def numpy_matrix(m: Any) -> np.ndarray:
     """Return a 4 x 4 array of size 1 as a NumPy matrix."""
     return np.array([[float(m[i][j].item()) for j in range(4)] for i in range(4)], np.float64)
+
+
+def is_mirrored(m: Any) -> bool:
+    """Return whether a 4 x 4 array of size 1 turns left into right."""
+    return bool(np.linalg.det(numpy_matrix(m)[:3, :3]) < 0)

@@ -17,7 +17,7 @@ from ..interfaces.records import Preliminary, Ray
 from ..interfaces.shape import Shape
 from ..registry import register
 from ..warp import square_to_uniform_disk_concentric
-from .common import COMMON, matrix_of, numpy_matrix, transform_point, transform_vector
+from .common import COMMON, is_mirrored, matrix_of, numpy_matrix, transform_point, transform_vector
 
 
 @register("shape", "disk")
@@ -44,7 +44,9 @@ class Disk(Shape):
         n = cross(self.du, self.dv)
         self.inv_area = f.rcp(norm(n) * math.pi)
         normal = types.Normal3f(normalize(n))
-        self.normal = -normal if self.flip_normals else normal
+        # Normals transform by the inverse transpose: a mirrored plane still faces where +z goes.
+        self.turned = self.flip_normals != is_mirrored(m)
+        self.normal = -normal if self.turned else normal
 
     def traverse(self, callback: TraversalCallback) -> None:
         """Report `to_world` besides material and light."""

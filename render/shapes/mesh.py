@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ...ad.api import detach, grad_enabled, suspend_grad
 from ...jit.arrays import functions as f
+from ...jit.arrays.create import arange, opaque
 from ...jit.arrays.linear import cross, norm, normalize
 from ...jit.arrays.memops import gather
-from ...jit.arrays.shape import prefix_sum
+from ...jit.arrays.scan import prefix_sum
+from ...jit.control import outside
 from ...jit.errors import SceneError
 from ..accel.geometry import Triangles
 from ..interfaces.object import ParamFlags, TraversalCallback
@@ -140,28 +143,30 @@ class Mesh(Shape):
         return v.min(0), v.max(0)
 
     def _areas(self) -> tuple[Any, Any]:
-        """Return the cumulative areas of the triangles (detached) and the total."""
+        """Return the cumulative areas of the triangles and one over their total, both without gradients."""
         if self._table is None:
-            from ...jit.arrays import reduce
-            from ...jit.arrays.create import arange
-
-            types = self.types
-            index = gather(types.Vector3u, self.faces, arange(types.UInt32, self.face_count()))
-            a, b, c = (gather(types.Point3f, self.vertex_positions, i) for i in index)
-            areas = 0.5 * norm(cross(b - a, c - a))
-            plain = type(areas).wrap(areas._n)
-            self._table = (prefix_sum(plain, False), reduce.sum(areas))
+            # May be asked for first within a recorded loop, but depends on nothing in it.
+            with outside(), suspend_grad():
+                types = self.types
+                index = gather(types.Vector3u, self.faces, arange(types.UInt32, self.face_count()))
+                a, b, c = (gather(types.Point3f, self.vertex_positions, i) for i in index)
+                cumulative = prefix_sum(0.5 * norm(cross(b - a, c - a)), False)
+                total = gather(types.Float, cumulative, types.UInt32(self.face_count() - 1))
+                self._table = (cumulative, opaque(f.rcp(total)))
         return self._table  # type: ignore[no-any-return]
 
     def surface_area(self) -> Any:
         """Return the sum of the triangles' areas."""
-        return self._areas()[1]
+        return f.rcp(self._areas()[1])
 
     def sample_position(self, sample: Any, active: Any = True) -> tuple[Any, Any, Any, Any]:
-        """Return a point uniform over the area: the triangle by sample.y, the point by the rest of it."""
+        """Return a point uniform over the area: the triangle by sample.y, the point by the rest of it.
+
+        The choice of the triangle is held fixed under differentiation; the density within it follows its area.
+        """
         types = self.types
-        cumulative, total = self._areas()
-        target = sample.y * type(total).wrap(total._n)
+        cumulative, inv_total = self._areas()
+        target = sample.y * f.rcp(inv_total)
         face = _search(cumulative, target, self.face_count(), types, active)
         before = f.select(face > 0, gather(types.Float, cumulative, f.max(face, 1) - 1, active), 0.0)
         width = gather(types.Float, cumulative, face, active) - before
@@ -171,16 +176,24 @@ class Mesh(Shape):
         a, b, c = (gather(types.Point3f, self.vertex_positions, i, active) for i in index)
         e1, e2 = b - a, c - a
         p = a + e1 * b1 + e2 * b2
-        n = types.Normal3f(normalize(cross(e1, e2)))
+        across = cross(e1, e2)
+        n = types.Normal3f(self._normal(index, b1, b2, active) if self.has_normals else normalize(across))
         uv = types.Point2f(b1, b2)
         if self.has_texcoords:
             t = [gather(types.Point2f, self.vertex_texcoords, i, active) for i in index]
             uv = t[0] * (1.0 - b1 - b2) + t[1] * b1 + t[2] * b2
-        return p, -n if self.flip_normals else n, uv, f.rcp(total)
+        area = norm(across)
+        pdf = inv_total if not grad_enabled(area) else inv_total * (detach(area) / area)
+        return p, -n if self.flip_normals else n, uv, pdf
+
+    def _normal(self, index: Any, b1: Any, b2: Any, active: Any) -> Any:
+        """Return the interpolated shading normal, which is what decides the side that shines."""
+        corners = [gather(self.types.Vector3f, self.vertex_normals, i, active) for i in index]
+        return normalize(corners[0] * (1.0 - b1 - b2) + corners[1] * b1 + corners[2] * b2)
 
     def pdf_position(self, active: Any = True) -> Any:
         """Return 1 / area."""
-        return f.rcp(self._areas()[1])
+        return self._areas()[1]
 
 
 def _search(cumulative: Any, target: Any, count: int, types: Any, active: Any) -> Any:

@@ -12,7 +12,7 @@ from ...jit.arrays.linear import cross, norm, normalize
 from ..interfaces.object import ParamFlags, TraversalCallback
 from ..interfaces.shape import Shape
 from ..registry import register
-from .common import COMMON, TriangleData, matrix_of, numpy_matrix, transform_point, transform_vector
+from .common import COMMON, TriangleData, is_mirrored, matrix_of, numpy_matrix, transform_point, transform_vector
 
 _CORNERS = ((-1.0, -1.0), (1.0, -1.0), (1.0, 1.0), (-1.0, 1.0))
 
@@ -38,7 +38,9 @@ class Rectangle(Shape):
         n = cross(self.du, self.dv)
         area = norm(n)
         normal = types.Normal3f(normalize(n))
-        self.normal = -normal if self.flip_normals else normal
+        # Normals transform by the inverse transpose: a mirrored plane still faces where +z goes.
+        self.turned = self.flip_normals != is_mirrored(m)
+        self.normal = -normal if self.turned else normal
         self.inv_area = f.rcp(4.0 * area)
 
     def traverse(self, callback: TraversalCallback) -> None:
@@ -56,7 +58,7 @@ class Rectangle(Shape):
         """Return two triangles."""
         points = [self.center + self.du * x + self.dv * y for x, y in _CORNERS]
         uv = np.array([((x + 1) / 2, (y + 1) / 2) for x, y in _CORNERS], np.float32)
-        return TriangleData(points, np.array([[0, 1, 2], [2, 3, 0]], np.uint32), None, uv, self.flip_normals)
+        return TriangleData(points, np.array([[0, 1, 2], [2, 3, 0]], np.uint32), None, uv, self.turned)
 
     def bbox(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the box around the corners."""

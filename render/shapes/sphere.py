@@ -18,7 +18,7 @@ from ..interfaces.shape import Shape
 from ..registry import Parameter, register
 from ..transform import ScalarTransform4f
 from ..warp import sincos, square_to_uniform_sphere, uniform_cone_pdf
-from .common import COMMON, matrix_of, numpy_matrix, transform_point, transform_vector
+from .common import COMMON, is_mirrored, matrix_of, numpy_matrix, transform_point, transform_vector
 
 
 @register("shape", "sphere")
@@ -33,7 +33,7 @@ class Sphere(Shape):
         Parameter("center", "point", (0.0, 0.0, 0.0), "centre"),
         Parameter("radius", "float", 1.0, "radius"),
     )
-    merge_fields = ("center", "radius", "axes", "flip_normals")
+    merge_fields = ("center", "radius", "axes", "inward")
 
     def __init__(self, props: Any) -> None:
         super().__init__(props)
@@ -49,6 +49,8 @@ class Sphere(Shape):
 
     def _update(self) -> None:
         types, m = self.types, self.to_world
+        # A mirrored sphere is turned inside out, as in Mitsuba.
+        self.inward = self.flip_normals != is_mirrored(m)
         self.center = transform_point(m, types.Point3f(0.0, 0.0, 0.0))
         axes = [transform_vector(m, types.Vector3f(*[float(i == k) for i in range(3)])) for k in range(3)]
         self.radius = norm(axes[0])
@@ -89,7 +91,7 @@ class Sphere(Shape):
         uv = types.Point2f(azimuth * (0.5 / math.pi), f.acos(f.clip(local.z, -1.0, 1.0)) * (1.0 / math.pi))
         du = self.axes[0] * -local.y + self.axes[1] * local.x
         du = f.select(rd_2 > 0.0, du, self.axes[0])
-        outward = -n if self.flip_normals else n
+        outward = -n if self.inward else n
         return t, types.Vector3f(p), types.Vector3f(outward), uv, types.Vector3f(du * (self.radius * (2.0 * math.pi))), types.Vector3f(outward)
 
     def _distance(self, offset: Any, d: Any, found: Any) -> Any:
@@ -113,14 +115,14 @@ class Sphere(Shape):
         types = self.types
         n = square_to_uniform_sphere(sample, types.Vector3f)
         p = self.center + n * self.radius
-        return p, types.Normal3f(-n if self.flip_normals else n), types.Point2f(sample.x, sample.y), f.rcp(self.surface_area())
+        return p, types.Normal3f(-n if self.inward else n), types.Point2f(sample.x, sample.y), f.rcp(self.surface_area())
 
     def pdf_position(self, active: Any = True) -> Any:
         """Return 1 / area."""
         return f.rcp(self.surface_area())
 
     def _outside(self, distance_2: Any) -> Any:
-        edge = self.radius * ((1.0 + RAY_EPSILON) if self.flip_normals else (1.0 - RAY_EPSILON))
+        edge = self.radius * ((1.0 + RAY_EPSILON) if self.inward else (1.0 - RAY_EPSILON))
         return distance_2 > edge * edge
 
     def sample_direction(self, ref: Any, sample: Any, active: Any = True) -> DirectionSample:
@@ -154,7 +156,7 @@ class Sphere(Shape):
         pdf_inside = f.select(cosine != 0.0, f.rcp(self.surface_area()) * dist * dist / cosine, 0.0)
         pdf = f.select(outside, uniform_cone_pdf(cos_max), pdf_inside)
         pdf = f.select(dist > 0.0, pdf, 0.0)
-        normal = types.Normal3f(-n if self.flip_normals else n)
+        normal = types.Normal3f(-n if self.inward else n)
         return DirectionSample(p, normal, types.Point2f(sample.x, sample.y), d, dist, pdf, types.Bool(False), types.UInt32(0))
 
     def pdf_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
