@@ -99,7 +99,7 @@ def _accumulate(x: Any, g: Any) -> None:
             f"ad_accum_grad(): attempted to store a gradient of size {g._n.size} into AD variable a{node.index}, "
             f"which has size {node.size}!"
         )
-    node.grad = g if node.grad is None else node.grad + g
+    node.grad = g.__copy__() if node.grad is None else node.grad + g
 
 
 def clear_grad(value: Any) -> None:

@@ -59,7 +59,8 @@ def accumulate(node: ADNode, contribution: Any, lanes: int) -> None:
         contribution = contribution * float(lanes) if contribution._n.size == 1 else reduce.sum(contribution)
     elif node.size == 1 and contribution._n.size > 1:
         contribution = reduce.sum(contribution)
-    node.grad = contribution if node.grad is None else node.grad + contribution
+    # A copy: gathers add into gradients in place, and one contribution may go to several nodes.
+    node.grad = contribution.__copy__() if node.grad is None else node.grad + contribution
 
 
 def _leave_scope(node: ADNode, contribution: Any) -> None:
@@ -192,7 +193,7 @@ def forward_into(targets: Iterable[ADNode], flags: ADFlag) -> None:
 def _pull(node: ADNode) -> None:
     tangent = node.rule.forward(node)  # type: ignore[union-attr]
     if tangent is not None:
-        node.grad = tangent if node.grad is None else node.grad + tangent
+        node.grad = tangent.__copy__() if node.grad is None else node.grad + tangent
 
 
 def _run_forward(heap: list[tuple[int, ADNode]], sources: set[int], flags: ADFlag, push: Any) -> None:
