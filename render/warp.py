@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from ..jit.arrays import functions as f
-from ..jit.arrays.linear import dot
 
 INV_PI = 1.0 / math.pi
 
@@ -60,11 +59,34 @@ def uniform_cone_pdf(cos_cutoff: Any) -> Any:
     return (0.5 * INV_PI) / (1.0 - cos_cutoff)
 
 
-def tent(sample: Any) -> Any:
-    """Return numbers in (-1, 1) with density 1 - |x|."""
-    low = sample < 0.5
-    x = f.select(low, 2.0 * sample, 2.0 - 2.0 * sample)
-    return f.select(low, f.sqrt(x) - 1.0, 1.0 - f.sqrt(x))
+def square_to_tent(sample: Any) -> Any:
+    """Return numbers in (-1, 1) with density 1 - |x|, per component of a point."""
+    return type(sample)(*(_tent(x) for x in sample))
 
 
-__all__ = ["dot"]
+def _tent(x: Any) -> Any:
+    low = x < 0.5
+    root = f.safe_sqrt(f.select(low, 2.0 * x, 2.0 - 2.0 * x))
+    return f.select(low, root - 1.0, 1.0 - root)
+
+
+def interval_to_linear(v0: Any, v1: Any, sample: Any) -> Any:
+    """Return numbers in [0, 1] whose density goes linearly from v0 to v1 (not normalised)."""
+    # The formula cancels where both are nearly equal.
+    steep = f.abs(v0 - v1) > 1e-4 * (v0 + v1)
+    root = f.safe_sqrt(f.fma(sample, v1 * v1 - v0 * v0, v0 * v0))
+    return f.select(steep, (v0 - root) / f.select(steep, v0 - v1, 1.0), sample)
+
+
+def square_to_bilinear(v00: Any, v10: Any, v01: Any, v11: Any, x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Return x, y and density of a point whose density is bilinear between four corner values (mean 1)."""
+    y = interval_to_linear(v00 + v10, v01 + v11, y)
+    c0, c1 = f.fma(y, v01 - v00, v00), f.fma(y, v11 - v10, v10)
+    x = interval_to_linear(c0, c1, x)
+    return x, y, f.fma(x, c1 - c0, c0)
+
+
+def square_to_bilinear_pdf(v00: Any, v10: Any, v01: Any, v11: Any, x: Any, y: Any) -> Any:
+    """Return the density of `square_to_bilinear`."""
+    c0, c1 = f.fma(y, v01 - v00, v00), f.fma(y, v11 - v10, v10)
+    return f.fma(x, c1 - c0, c0)

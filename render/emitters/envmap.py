@@ -11,6 +11,7 @@ import numpy as np
 from ...jit.arrays import functions as f
 from ...jit.arrays.memops import gather
 from ...jit.errors import SceneError
+from ..distributions import Bilinear2D
 from ..image.bitmap import Bitmap
 from ..interfaces.emitter import Emitter, EmitterFlags
 from ..interfaces.object import ParamFlags, TraversalCallback
@@ -86,31 +87,20 @@ class EnvironmentMap(Emitter, Surroundings):
             self._update()
 
     def _update(self) -> None:
-        """Build the cumulative distribution of the cells between texels: rows, then columns within each row."""
-        types = self.types
+        """Build the density of directions: luminance times the sine of the polar angle, bilinear between texels."""
         image = np.asarray(self.data.numpy(), np.float64)
         if image.ndim != 3 or image.shape[2] != 3:
             raise SceneError(f"envmap: data must be (H, W, 3), found {image.shape}")
-        height, width = image.shape[:2]
-        self.height, self.width = height, width
-        bright = image @ np.array([0.212671, 0.715160, 0.072169])
-        bright = np.maximum(bright, 0.0)
-        right = np.roll(bright, -1, axis=1)
-        cells = 0.25 * (bright[:-1] + bright[1:] + right[:-1] + right[1:])
+        self.height, self.width = image.shape[:2]
+        bright = np.maximum(image @ np.array([0.212671, 0.715160, 0.072169]), 0.0)
+        sine = np.sin(np.arange(self.height) * (math.pi / (self.height - 1)))[:, None]
         if self.mis_compensation:
-            reduced = np.maximum(cells - cells.mean(), 0.0)
-            cells = reduced if reduced.sum() > 0 else cells
-        theta = (np.arange(height - 1) + 0.5) / (height - 1) * math.pi
-        cells = cells * np.sin(theta)[:, None]
-        if not cells.sum() > 0:
-            cells = np.repeat(np.sin(theta)[:, None], width, axis=1)
-        rows = cells.sum(1)
-        inside = np.cumsum(cells, 1) / np.where(rows > 0, rows, 1.0)[:, None]
-        flat = lambda x: types.Float(np.ascontiguousarray(x, types.dtype.numpy).ravel())  # noqa: E731
-        self.rows = flat(np.cumsum(rows) / rows.sum())
-        self.columns = flat(inside)
-        # Density in the unit square of (u, v).
-        self.density = flat(cells / cells.sum() * cells.size)
+            bright = _brighter_than_mean(bright)
+        table = bright * sine
+        if not table[1:-1].sum() > 0:
+            table = np.repeat(sine, self.width, axis=1)
+        # The cells go round: the first column once more at the end.
+        self.distribution = Bilinear2D(self.types, np.concatenate([table, table[:, :1]], axis=1))
 
     def _texel(self, u: Any, v: Any, active: Any) -> Any:
         """Return the bilinear colour at (u, v)."""
@@ -129,64 +119,58 @@ class EnvironmentMap(Emitter, Surroundings):
         lower = c + (d - c) * wx
         return types.Color3f((upper + (lower - upper) * wy) * self.scale)
 
-    def _coordinates(self, direction: Any) -> tuple[Any, Any, Any]:
-        """Return (u, v, 1 / sin of the polar angle) of a world direction."""
-        d = transform_vector(self.inverse, direction)
-        u = f.atan2(d.x, -d.z) * (0.5 / math.pi)
-        v = f.acos(f.clip(d.y, -1.0, 1.0)) * (1.0 / math.pi)
-        sin_2 = f.max(d.x * d.x + d.z * d.z, 2.0**-40)
-        return u - f.floor(u), v, f.rsqrt(sin_2)
+    def _coordinates(self, local: Any) -> tuple[Any, Any]:
+        """Return (u, v) of a direction in the light's own frame."""
+        u = f.atan2(local.x, -local.z) * (0.5 / math.pi)
+        v = f.acos(f.clip(local.y, -1.0, 1.0)) * (1.0 / math.pi)
+        return u - f.floor(u), v
+
+    def _radiance(self, d: Any, active: Any) -> Any:
+        u, v = self._coordinates(self.types.Vector3f(transform_vector(self.inverse, d)))
+        return self._texel(u, v, active)
 
     def eval(self, si: SurfaceInteraction, active: Any = True) -> Any:
         """Return the radiance from where the ray went."""
-        u, v, _ = self._coordinates(self.types.Vector3f(-si.wi))
-        return self._texel(u, v, active)
+        return self._radiance(self.types.Vector3f(-si.wi), active)
 
     def sample_direction(self, ref: Any, sample: Any, active: Any = True) -> tuple[DirectionSample, Any]:
         """Return a direction by the brightness of the image."""
         types = self.types
-        row, y = self._choose(self.rows, types.UInt32(0), self.height - 1, sample.y, active)
-        column, x = self._choose(self.columns, row * self.width, self.width, sample.x, active)
-        u = (types.Float(column) + x + 0.5) * (1.0 / self.width)
-        v = (types.Float(row) + y) * (1.0 / (self.height - 1))
-        u = f.select(u >= 1.0, u - 1.0, u)
+        uv, pdf = self.distribution.sample(sample, active)
+        u, v = uv.x + 0.5 / self.width, uv.y
         sin_theta, cos_theta = sincos(v * math.pi)
         sin_phi, cos_phi = sincos(u * (2.0 * math.pi))
         local = types.Vector3f(sin_phi * sin_theta, cos_theta, -cos_phi * sin_theta)
         d = types.Vector3f(transform_vector(self.to_world, local))
-        pdf = gather(types.Float, self.density, row * self.width + column, active)
-        pdf = pdf / (2.0 * math.pi * math.pi * f.max(sin_theta, 2.0**-20))
+        valid = pdf > 0.0
+        pdf = f.select(valid, pdf * self._density_of_directions(local), 0.0)
         ds = self.beyond(types, ref, d, pdf)
-        weight = self._texel(u, v, active) / f.select(pdf > 0.0, pdf, 1.0)
-        return ds, types.Color3f(f.select(pdf > 0.0, weight, 0.0))
+        weight = self._texel(f.select(u >= 1.0, u - 1.0, u), v, active) / f.select(valid, pdf, 1.0)
+        return ds, types.Color3f(f.select(valid, weight, 0.0))
 
-    def _choose(self, table: Any, base: Any, count: int, u: Any, active: Any) -> tuple[Any, Any]:
-        """Return the cell whose part of the cumulative table holds `u`, and the position within it."""
-        types = self.types
-        low, high = types.UInt32(0), types.UInt32(count - 1)
-        for _ in range(max(1, (count - 1).bit_length())):
-            middle = (low + high) // 2
-            right = gather(types.Float, table, base + middle, active) <= u
-            low, high = f.select(right, f.min(middle + 1, high), low), f.select(right, high, middle)
-        before = f.select(low > 0, gather(types.Float, table, base + f.max(low, 1) - 1, active), 0.0)
-        width = gather(types.Float, table, base + low, active) - before
-        return low, f.clip((u - before) / f.max(width, 1e-20), 0.0, 1.0)
+    @staticmethod
+    def _density_of_directions(local: Any) -> Any:
+        """Return the area of the unit square per solid angle."""
+        sin_2 = local.x * local.x + local.z * local.z
+        return f.rsqrt(f.max(sin_2, 2.0**-48)) * (0.5 / (math.pi * math.pi))
 
     def pdf_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
         """Return the density of a direction."""
-        types = self.types
-        u, v, inverse_sin = self._coordinates(ds.d)
-        x = u * self.width - 0.5
-        column = types.Int32(f.floor(x))
-        cell = types.UInt32(f.select(column < 0, column + self.width, column))
-        cell = f.min(cell, self.width - 1)
-        row = types.UInt32(f.clip(f.floor(v * (self.height - 1)), 0.0, float(self.height - 2)))
-        return gather(types.Float, self.density, row * self.width + cell, active) * inverse_sin * (0.5 / (math.pi * math.pi))
+        local = self.types.Vector3f(transform_vector(self.inverse, ds.d))
+        u, v = self._coordinates(local)
+        u = u - 0.5 / self.width
+        point = self.types.Point2f(f.select(u < 0.0, u + 1.0, u), v)
+        return self.distribution.pdf(point, active) * self._density_of_directions(local)
 
     def eval_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
         """Return the radiance from a direction, with gradients."""
-        u, v, _ = self._coordinates(ds.d)
-        return self._texel(u, v, active)
+        return self._radiance(ds.d, active)
+
+
+def _brighter_than_mean(bright: np.ndarray) -> np.ndarray:
+    """Return what exceeds the mean texel (Karlik et al. 2019, "MIS compensation"); nearly constant images stay."""
+    mean = float(bright.mean())
+    return np.maximum(bright - mean, 0.0) if mean - bright.min() > 0.05 * mean else bright
 
 
 def _pixels(props: Any) -> np.ndarray:

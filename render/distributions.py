@@ -1,0 +1,130 @@
+"""Tables that uniform numbers are warped by: discrete and bilinear densities over the unit square."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..jit.arrays import functions as f
+from ..jit.arrays.memops import gather
+from .warp import square_to_bilinear, square_to_bilinear_pdf
+
+__all__ = ["Bilinear2D", "Discrete2D"]
+
+
+class Bilinear2D:
+    """A density over the unit square, bilinear between values at the corners of a grid of equal cells.
+
+    Points are drawn by descending a pyramid of sums, halving the square per level (Clarberg et al. 2005, "Wavelet
+    importance sampling"), and then within the cell. `values` (H, W) must be >= 0 and not all 0; H, W >= 2.
+    """
+
+    def __init__(self, types: Any, values: np.ndarray[Any, Any]) -> None:
+        self.types = types
+        grid = np.asarray(values, np.float64)
+        cells = 0.25 * (grid[:-1, :-1] + grid[:-1, 1:] + grid[1:, :-1] + grid[1:, 1:])
+        scale = cells.size / cells.sum()
+        self.height, self.width = grid.shape
+        self.values = _flat(types, grid * scale)
+        self.levels: list[tuple[Any, int]] = []  # (blocks of 2 x 2 sums, blocks per row), the finest first
+        level = cells * scale
+        while max(level.shape) > 1:
+            even = np.pad(level, [(0, level.shape[0] & 1), (0, level.shape[1] & 1)])
+            blocks = even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2).transpose(0, 2, 1, 3)
+            self.levels.append((_flat(types, blocks), blocks.shape[1]))
+            level = blocks.sum((2, 3))
+
+    def _corners(self, x: Any, y: Any, active: Any) -> list[Any]:
+        base = y * self.width + x
+        return [gather(self.types.Float, self.values, base + i, active) for i in (0, 1, self.width, self.width + 1)]
+
+    def sample(self, u: Any, active: Any = True) -> tuple[Any, Any]:
+        """Return a point of the unit square and its density."""
+        types = self.types
+        column, row = types.UInt32(0), types.UInt32(0)
+        last = 1.0 - (2.0**-53 if types.is_double else 2.0**-24)
+        x, y = f.clip(u.x, 0.0, last), f.clip(u.y, 0.0, last)
+        for table, stride in reversed(self.levels):
+            base = (row * stride + column) * 4
+            a, b, c, d = (gather(types.Float, table, base + k, active) for k in range(4))
+            # Rounding may have pushed them out.
+            x, y = f.clip(x, 0.0, 1.0), f.clip(y, 0.0, 1.0)
+            top, bottom = a + b, c + d
+            y = y * (top + bottom)
+            # A half without any mass is never entered, not even by the number 0.
+            lower = (y > top) | ~(top > 0.0)
+            y = f.select(lower, y - top, y) / f.select(lower, bottom, top)
+            left, right = f.select(lower, c, a), f.select(lower, d, b)
+            x = x * (left + right)
+            beyond = (x > left) | ~(left > 0.0)
+            x = f.select(beyond, x - left, x) / f.select(beyond, right, left)
+            row = row * 2 + f.select(lower, types.UInt32(1), 0)
+            column = column * 2 + f.select(beyond, types.UInt32(1), 0)
+        x, y, pdf = square_to_bilinear(*self._corners(column, row, active), x, y)
+        point = types.Point2f(
+            (types.Float(column) + x) * (1.0 / (self.width - 1)), (types.Float(row) + y) * (1.0 / (self.height - 1))
+        )
+        return point, pdf
+
+    def pdf(self, p: Any, active: Any = True) -> Any:
+        """Return the density at a point of the unit square."""
+        types = self.types
+        x, y = f.clip(p.x, 0.0, 1.0) * float(self.width - 1), f.clip(p.y, 0.0, 1.0) * float(self.height - 1)
+        column, row = f.min(types.UInt32(x), self.width - 2), f.min(types.UInt32(y), self.height - 2)
+        corners = self._corners(column, row, active)
+        return square_to_bilinear_pdf(*corners, x - types.Float(column), y - types.Float(row))
+
+
+class Discrete2D:
+    """Probabilities of the cells of a grid: the row is drawn first, then the column. `values` (H, W) >= 0, not all 0."""
+
+    def __init__(self, types: Any, values: np.ndarray[Any, Any]) -> None:
+        self.types = types
+        grid = np.asarray(values, np.float64)
+        self.height, self.width = grid.shape
+        self.columns = _flat(types, np.cumsum(grid, 1))
+        self.rows = _flat(types, np.cumsum(grid.sum(1)))
+        self.total = float(grid.sum())
+        self.probabilities = _flat(types, grid / self.total)
+
+    def sample(self, u: Any, active: Any = True) -> tuple[Any, Any, Any, Any]:
+        """Return column and row of a cell (UInt32), its probability, and the numbers to use again (Point2f)."""
+        types = self.types
+        y = u.y * self.total
+        row = _search(self.rows, types.UInt32(0), self.height, y, types, active)
+        base = row * self.width
+        low_y, high_y = self._bounds(self.rows, types.UInt32(0), row, active)
+        x = u.x * gather(types.Float, self.columns, base + (self.width - 1), active)
+        column = _search(self.columns, base, self.width, x, types, active)
+        low_x, high_x = self._bounds(self.columns, base, column, active)
+        rest = types.Point2f(_within(x, low_x, high_x), _within(y, low_y, high_y))
+        return column, row, (high_x - low_x) * (1.0 / self.total), rest
+
+    def _bounds(self, table: Any, base: Any, cell: Any, active: Any) -> tuple[Any, Any]:
+        types = self.types
+        low = f.select(cell > 0, gather(types.Float, table, base + f.max(cell, 1) - 1, active), 0.0)
+        return low, gather(types.Float, table, base + cell, active)
+
+    def pdf(self, column: Any, row: Any, active: Any = True) -> Any:
+        """Return the probability of a cell."""
+        return gather(self.types.Float, self.probabilities, row * self.width + column, active)
+
+
+def _within(x: Any, low: Any, high: Any) -> Any:
+    wide = high > low
+    return f.clip((x - low) / f.select(wide, high - low, 1.0), 0.0, 1.0)
+
+
+def _search(table: Any, base: Any, count: int, target: Any, types: Any, active: Any) -> Any:
+    """Return the first cell whose cumulative value reaches the target (binary search, unrolled)."""
+    low, high = types.UInt32(0), types.UInt32(count - 1)
+    for _ in range((count - 1).bit_length()):
+        middle = (low + high) // 2
+        right = gather(types.Float, table, base + middle, active) <= target
+        low, high = f.select(right, f.min(middle + 1, high), low), f.select(right, high, middle)
+    return low
+
+
+def _flat(types: Any, values: np.ndarray[Any, Any]) -> Any:
+    return types.Float(np.ascontiguousarray(values, types.dtype.numpy).ravel())
