@@ -40,17 +40,42 @@ class Area(Emitter):
         """Return the radiance on the front."""
         return f.select(si.wi.z > 0.0, self.radiance.eval(si, active), 0.0)
 
+    @property
+    def by_texture(self) -> bool:
+        """Return whether points are drawn by the brightness of a texture."""
+        return bool(self.shape.has_uv_map and self.radiance.is_sampled())
+
     def sample_direction(self, ref: Any, sample: Any, active: Any = True) -> tuple[DirectionSample, Any]:
         """Return a direction to a point of the surface."""
-        ds = self.shape.sample_direction(ref, sample, active)
+        ds = self._sample_texture(ref, sample, active) if self.by_texture else self.shape.sample_direction(ref, sample, active)
         valid = (dot(ds.d, ds.n) < 0.0) & (ds.pdf != 0.0)
         radiance = self.radiance.eval(_at(ds, self.types), active) / f.select(valid, ds.pdf, 1.0)
         return dataclasses.replace(ds, pdf=f.select(valid, ds.pdf, 0.0)), f.select(valid, radiance, 0.0)
 
+    def _sample_texture(self, ref: Any, sample: Any, active: Any) -> DirectionSample:
+        """Return a direction to a point drawn by the texture."""
+        types = self.types
+        uv, pdf = self.radiance.sample_position(sample, active)
+        p, n, area = self.shape.at_uv(uv, active)
+        d = types.Vector3f(p - ref.p)
+        dist_2 = dot(d, d)
+        dist = f.sqrt(dist_2)
+        d = d / dist
+        cosine = f.abs(dot(d, n))
+        valid = (pdf > 0.0) & (cosine > 0.0) & (area > 0.0)
+        density = f.select(valid, pdf * dist_2 / f.select(valid, area * cosine, 1.0), 0.0)
+        return DirectionSample(p, n, uv, d, dist, density, types.Bool(False), types.UInt32(0))
+
     def pdf_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
         """Return the density of directions to the surface."""
-        front = dot(ds.d, ds.n) < 0.0
-        return f.select(front, self.shape.pdf_direction(ref, ds, active), 0.0)
+        cosine = -dot(ds.d, ds.n)
+        front = cosine > 0.0
+        if not self.by_texture:
+            return f.select(front, self.shape.pdf_direction(ref, ds, active), 0.0)
+        _, _, area = self.shape.at_uv(ds.uv, active)
+        front = front & (area > 0.0)
+        pdf = self.radiance.pdf_position(ds.uv, active) * ds.dist * ds.dist
+        return f.select(front, pdf / f.select(front, area * cosine, 1.0), 0.0)
 
     def eval_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
         """Return the radiance towards the reference point."""

@@ -19,6 +19,7 @@ class Shape(Object):
 
     plugin_kind = "shape"
     is_triangles = False
+    has_uv_map = False  # every uv of the unit square belongs to one point
 
     def __init__(self, props: Any) -> None:
         super().__init__(props)
@@ -63,6 +64,10 @@ class Shape(Object):
     def pdf_position(self, active: Any = True) -> Any:
         """Return the density per area of `sample_position`."""
         raise NotImplementedError(f"{type(self).__name__}.pdf_position()")
+
+    def at_uv(self, uv: Any, active: Any = True) -> tuple[Any, Any, Any]:
+        """Return point, normal and area per area of the unit square at a uv, of shapes that `has_uv_map`."""
+        raise NotImplementedError(f"{type(self).__name__}.at_uv()")
 
     def sample_direction(self, ref: Any, sample: Any, active: Any = True) -> DirectionSample:
         """Return a direction from ref.p to a sampled point, density per solid angle."""

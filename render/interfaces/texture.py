@@ -25,6 +25,18 @@ class Texture(Object):
         """Return the mean over the surface, one number."""
         raise NotImplementedError(f"{type(self).__name__}.mean()")
 
+    def sample_position(self, sample: Any, active: Any = True) -> tuple[Any, Any]:
+        """Return a uv drawn by brightness and its density over the unit square."""
+        raise NotImplementedError(f"{type(self).__name__}.sample_position()")
+
+    def pdf_position(self, uv: Any, active: Any = True) -> Any:
+        """Return the density of `sample_position`."""
+        raise NotImplementedError(f"{type(self).__name__}.pdf_position()")
+
+    def is_sampled(self) -> bool:
+        """Return whether positions can be drawn by brightness."""
+        return False
+
     def is_spatially_varying(self) -> bool:
         """Return whether the value depends on the position."""
         return True

@@ -16,7 +16,7 @@ from ..interfaces.object import ParamFlags, TraversalCallback
 from ..interfaces.records import Preliminary, Ray
 from ..interfaces.shape import Shape
 from ..registry import register
-from ..warp import square_to_uniform_disk_concentric
+from ..warp import sincos, square_to_uniform_disk_concentric
 from .common import COMMON, is_mirrored, matrix_of, numpy_matrix, transform_point, transform_vector
 
 
@@ -25,6 +25,7 @@ class Disk(Shape):
     """A flat disk; uv = (radius, azimuth / 2 pi). Differentiable in `to_world`, which may not scale x and y apart."""
 
     parameters = COMMON
+    has_uv_map = True
     merge_fields = ("center", "du", "dv", "normal", "inv_area")
 
     def __init__(self, props: Any) -> None:
@@ -83,6 +84,12 @@ class Disk(Shape):
         inverse = f.select(r > 0.0, 1.0 / f.select(r > 0.0, r, 1.0), 0.0)
         radial = f.select(r > 0.0, self.du * (x * inverse) + self.dv * (y * inverse), self.du)
         return t, p, n, uv, types.Vector3f(radial), n
+
+    def at_uv(self, uv: Any, active: Any = True) -> tuple[Any, Any, Any]:
+        """Return point, normal and area per area of the unit square."""
+        s, c = sincos(uv.y * (2.0 * math.pi))
+        p = self.center + self.du * (c * uv.x) + self.dv * (s * uv.x)
+        return p, self.normal, self.surface_area() * (2.0 * uv.x)
 
     def surface_area(self) -> Any:
         """Return the area."""

@@ -24,6 +24,7 @@ class Rectangle(Shape):
     parameters = COMMON
     merge_fields = ("center", "du", "dv", "normal", "inv_area")
     is_triangles = True
+    has_uv_map = True
 
     def __init__(self, props: Any) -> None:
         super().__init__(props)
@@ -75,6 +76,11 @@ class Rectangle(Shape):
         x, y = f.fma(2.0, sample.x, -1.0), f.fma(2.0, sample.y, -1.0)
         p = self.center + self.du * x + self.dv * y
         return p, self.normal, self.types.Point2f(sample.x, sample.y), self.inv_area
+
+    def at_uv(self, uv: Any, active: Any = True) -> tuple[Any, Any, Any]:
+        """Return point, normal and the whole area."""
+        p, n, _, _ = self.sample_position(uv, active)
+        return p, n, self.surface_area()
 
     def pdf_position(self, active: Any = True) -> Any:
         """Return 1 / area."""

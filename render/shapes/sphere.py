@@ -34,6 +34,7 @@ class Sphere(Shape):
         Parameter("radius", "float", 1.0, "radius"),
     )
     merge_fields = ("center", "radius", "axes", "inward")
+    has_uv_map = True
 
     def __init__(self, props: Any) -> None:
         super().__init__(props)
@@ -105,6 +106,16 @@ class Sphere(Shape):
         near, far = q / a, f.select(q == 0.0, 0.0, c / f.select(q == 0.0, 1.0, q))
         first = f.abs(near - found) <= f.abs(far - found)
         return f.select(first, near, far)
+
+    def at_uv(self, uv: Any, active: Any = True) -> tuple[Any, Any, Any]:
+        """Return point, normal and area per area of the unit square."""
+        types = self.types
+        sin_phi, cos_phi = sincos(uv.x * (2.0 * math.pi))
+        sin_theta, cos_theta = sincos(uv.y * math.pi)
+        a, b, c = self.axes
+        n = types.Vector3f(a * (cos_phi * sin_theta) + b * (sin_phi * sin_theta) + c * cos_theta)
+        area = self.radius * self.radius * (2.0 * math.pi * math.pi) * sin_theta
+        return types.Point3f(self.center + n * self.radius), types.Normal3f(-n if self.inward else n), area
 
     def surface_area(self) -> Any:
         """Return 4 pi r^2."""

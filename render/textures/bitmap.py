@@ -7,16 +7,20 @@ from typing import Any
 
 import numpy as np
 
+from ...ad.api import suspend_grad
 from ...jit.arrays import functions as f
 from ...jit.arrays import reduce
 from ...jit.arrays.memops import gather
+from ...jit.control import outside
 from ...jit.errors import SceneError
+from ..distributions import Discrete2D
 from ..image.bitmap import Bitmap
 from ..interfaces.object import ParamFlags, TraversalCallback
 from ..interfaces.records import SurfaceInteraction
 from ..interfaces.texture import Texture, luminance
 from ..registry import Parameter, register
 from ..transform import ScalarTransform3f
+from ..warp import square_to_tent
 
 
 @register("texture", "bitmap")
@@ -54,6 +58,7 @@ class BitmapTexture(Texture):
         if len(shape) != 3 or shape[2] not in (1, 3) or min(shape[:2]) < 1:
             raise SceneError(f"bitmap: data must be (H, W, 1) or (H, W, 3), found {shape}")
         self.height, self.width, self.channels = shape
+        self._distribution: Discrete2D | None = None
 
     def traverse(self, callback: TraversalCallback) -> None:
         """Report `data`."""
@@ -109,6 +114,54 @@ class BitmapTexture(Texture):
     def mean(self) -> Any:
         """Return the mean of all texels and channels."""
         return reduce.mean(self.data.array)
+
+    def is_sampled(self) -> bool:
+        """Return whether positions can be drawn: not where `to_uv` moves the image on the surface."""
+        return bool(np.array_equal(self.matrix, np.eye(3)))
+
+    @property
+    def distribution(self) -> Discrete2D:
+        """Return the probabilities of the texels, by brightness."""
+        if self._distribution is None:
+            # May be asked for first within a recorded loop, but depends on nothing in it.
+            with outside(), suspend_grad():
+                image = np.asarray(self.data.numpy(), np.float64)
+                weights = np.array([1.0] if self.channels == 1 else [0.212671, 0.715160, 0.072169])
+                bright = np.maximum(image @ weights, 0.0)
+                self._distribution = Discrete2D(self.types, bright if bright.sum() > 0 else np.ones_like(bright))
+        return self._distribution
+
+    def sample_position(self, sample: Any, active: Any = True) -> tuple[Any, Any]:
+        """Return a uv drawn by brightness: a texel, then a place in the tent (bilinear) or square around its centre."""
+        types = self.types
+        column, row, pdf, rest = self.distribution.sample(sample, active)
+        x, y = types.Float(column), types.Float(row)
+        if self.filter_type == "nearest":
+            uv = types.Point2f((x + rest.x) * (1.0 / self.width), (y + rest.y) * (1.0 / self.height))
+            return uv, pdf * float(self.width * self.height)
+        tent = square_to_tent(rest)
+        u, v = (x + 0.5 + tent.x) * (1.0 / self.width), (y + 0.5 + tent.y) * (1.0 / self.height)
+        if self.wrap_mode == "repeat":
+            u, v = (f.select(t < 0.0, t + 1.0, f.select(t > 1.0, t - 1.0, t)) for t in (u, v))
+        else:
+            u, v = (f.select(t < 0.0, -t, f.select(t > 1.0, 2.0 - t, t)) for t in (u, v))
+        uv = types.Point2f(u, v)
+        return uv, self.pdf_position(uv, active)
+
+    def pdf_position(self, uv: Any, active: Any = True) -> Any:
+        """Return the density of `sample_position` over the unit square."""
+        types, size = self.types, float(self.width * self.height)
+        if self.filter_type == "nearest":
+            x, y = (types.Int32(f.floor(t * n)) for t, n in ((uv.x, self.width), (uv.y, self.height)))
+            return self.distribution.pdf(self._wrap(x, self.width), self._wrap(y, self.height), active) * size
+        x, y = f.fma(uv.x, float(self.width), -0.5), f.fma(uv.y, float(self.height), -0.5)
+        fx, fy = f.floor(x), f.floor(y)
+        wx, wy = x - fx, y - fy
+        columns = [self._wrap(types.Int32(fx) + i, self.width) for i in (0, 1)]
+        rows = [self._wrap(types.Int32(fy) + i, self.height) for i in (0, 1)]
+        (a, b), (c, d) = ([self.distribution.pdf(i, j, active) for i in columns] for j in rows)
+        top, bottom = f.fma(wx, b - a, a), f.fma(wx, d - c, c)
+        return f.fma(wy, bottom - top, top) * size
 
 
 def _pixels(props: Any, raw: bool) -> np.ndarray:
