@@ -12,7 +12,7 @@ from ..jit.arrays.create import full
 from ..jit.arrays.flat import Flat, convert
 from . import record as _record  # noqa: F401  (array operations report to the graph from now on)
 from .graph import ADNode, ScopeState, enabled, leaf, new_index, state
-from .rules import widened
+from .widen import widened
 from .traverse import ADFlag, backward_pass, forward_into, forward_pass
 
 

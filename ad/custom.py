@@ -9,7 +9,7 @@ from typing import Any
 from ..jit.arrays import tree
 from .api import detach, grad
 from .graph import ADNode, Rule, connect, enabled, new_index, state
-from .rules import widened
+from .widen import widened
 
 Give = Callable[..., None]
 

@@ -14,6 +14,8 @@ from ..jit.dtypes import Bool, UInt32
 from ..jit.ops.row import ROWS, Row
 from ..jit.trace import LITERAL
 from .graph import ADNode, Rule
+from .traverse import prepare_sum
+from .widen import widened
 
 Give = Callable[..., None]
 _select = ROWS["select"]
@@ -108,19 +110,9 @@ class GatherRule(Rule):
         return gather(node.cls, widened(parent.grad, parent.size), index, mask)
 
 
-def widened(x: Any, size: int) -> Any:
-    """Return `x` with `size` elements (a size-1 gradient stands for all)."""
-    if x._n.size == size:
-        return x
-    return x + full(type(x), 0, size) if x._n.op is not LITERAL else full(type(x), x.item(), size)
-
-
 def add_at(parent: ADNode, grad: Any, index: Any, mask: Any) -> None:
     """Add `grad` into the parent's gradient at `index`."""
-    if parent.grad is None:
-        parent.grad = full(parent.cls, 0, parent.size)
-    elif parent.grad._n.size != parent.size:
-        parent.grad = widened(parent.grad, parent.size)
+    prepare_sum(parent)
     scatter_add(parent.grad, grad, index, mask)
 
 

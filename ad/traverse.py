@@ -12,9 +12,11 @@ from ..jit import trace
 from ..jit.arrays import reduce
 from ..jit.arrays.create import arange, full
 from ..jit.arrays.memops import scatter_add
+from ..jit.control import outside
 from ..jit.dtypes import UInt32
 from ..jit.trace import LITERAL
 from .graph import ADNode, ScopeState, dependents, state
+from .widen import widened
 
 
 class ADFlag(enum.IntFlag):
@@ -64,11 +66,20 @@ def accumulate(node: ADNode, contribution: Any, lanes: int) -> None:
 
 
 def _leave_scope(node: ADNode, contribution: Any) -> None:
-    if node.grad is None:
-        node.grad = full(node.cls, 0, node.size)
+    prepare_sum(node)
     kind = node.cls.ns.flat(UInt32)
     index = kind(0) if node.size == 1 else arange(kind, node.size)
     scatter_add(node.grad, contribution, index)
+
+
+def prepare_sum(node: ADNode) -> None:
+    """Give a node a gradient of its own size, so that contributions can be added at an index."""
+    if node.grad is None:
+        node.grad = full(node.cls, 0, node.size)
+    elif node.grad._n.size != node.size:
+        # Made outside of any loop being recorded: it stands for what was there before it.
+        with outside():
+            node.grad = widened(node.grad, node.size)
 
 
 def backward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:

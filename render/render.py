@@ -8,7 +8,7 @@ from typing import Any
 from ..ad import api
 from ..ad.custom import Hub, install_hub
 from ..ad.graph import ADNode, enabled
-from ..ad.rules import widened
+from ..ad.widen import widened
 from ..jit.arrays import tree
 from ..jit.errors import SceneError
 from .traverse import traverse

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import threading
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from ..errors import CompileError
+from ..once import once
 
 _numbers = itertools.count()
 _lock = threading.Lock()  # llvmlite serialises its calls too; this one also keeps a module's steps together
@@ -50,7 +50,7 @@ class HostTarget:
         return f'nounwind "target-cpu"="{self.cpu}" "target-features"="{self.features}"'
 
 
-@functools.cache
+@once
 def target() -> HostTarget:
     """Return the processor's description, with LLVM's code generator for it initialised."""
     llvm.initialize_native_target()
@@ -61,7 +61,7 @@ def target() -> HostTarget:
     return HostTarget(llvm.get_default_triple(), llvm.get_host_cpu_name(), features, version)
 
 
-@functools.cache
+@once
 def _machine(level: int) -> Any:
     host = target()
     return llvm.Target.from_triple(host.triple).create_target_machine(
@@ -69,7 +69,7 @@ def _machine(level: int) -> Any:
     )
 
 
-@functools.cache
+@once
 def _lljit() -> Any:
     # LLJIT takes over its target machine, so it gets one of its own.
     host = target()

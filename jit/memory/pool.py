@@ -49,7 +49,8 @@ class Pool:
     """Free blocks by size. Kernels run in one order, so a freed block may be given out again at once."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        # Re-entrant: the garbage collector may release buffers while a request is being served.
+        self.lock = threading.RLock()
         self.reset()
 
     def reset(self) -> None:
@@ -149,7 +150,7 @@ def _unmap(region: mmap.mmap) -> None:
 
 
 _pool = Pool()
-os.register_at_fork(after_in_child=lambda: setattr(_pool, "lock", threading.Lock())) if hasattr(
+os.register_at_fork(after_in_child=lambda: setattr(_pool, "lock", threading.RLock())) if hasattr(
     os, "register_at_fork"
 ) else None
 

@@ -62,8 +62,10 @@ class Runtime:
     def threads(self) -> ThreadPool:
         """Return the thread pool, started at first use."""
         if self._threads is None:
-            self.thread_count = self.thread_count or default_threads()
-            self._threads = ThreadPool(self.thread_count)
+            with self.lock:
+                if self._threads is None:
+                    self.thread_count = self.thread_count or default_threads()
+                    self._threads = ThreadPool(self.thread_count)
         return self._threads
 
     def set_threads(self, count: int) -> None:
@@ -77,12 +79,17 @@ class Runtime:
 
     def sync(self) -> None:
         """Return when every launch so far is done."""
-        if self._threads is not None:
-            self._threads.wait(self._threads.submitted)
-        self.in_flight.clear()
+        with self.lock:
+            if self._threads is not None:
+                self._threads.wait(self._threads.submitted)
+            self.in_flight.clear()
 
     def run(self, launch: Launch) -> None:
         """Hand a launch to the threads, or run it at once if it is small and nothing waits before it."""
+        with self.lock:
+            self._run(launch)
+
+    def _run(self, launch: Launch) -> None:
         threads = self.threads
         args = ctypes.addressof(launch.words)
         tail = ctypes.addressof(launch.tail) if launch.tail is not None else 0

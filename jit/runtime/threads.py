@@ -7,7 +7,6 @@ it waits. Job k + 1 starts when job k is complete, so launches are asynchronous 
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import platform
 import sys
@@ -15,6 +14,7 @@ import threading
 from typing import Any
 
 from ..codegen.host import CompiledModule, compile_ir
+from ..once import once
 
 RING = 256  # jobs in flight at most
 _SLOT = 16  # words per job
@@ -233,7 +233,7 @@ end:
 _SPIN = 4000  # looks of an idle worker before it sleeps
 
 
-@functools.cache
+@once
 def _module() -> CompiledModule:
     declare, sleep, wake = _sleep_code()
     text = _CODE.format(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...jit.codegen.host import CompiledModule
+from ...jit.once import once
 from . import bvh_memory
 from .bvh_build import Tree, build_tree
 from .bvh_memory import Primitives
@@ -27,7 +27,7 @@ PACKETS_UP_TO = 150
 _WORN = 1.5
 
 
-@functools.cache
+@once
 def functions(width: int) -> CompiledModule:
     """Return the module with `closest` and `occluded` for packets of `width` rays."""
     parts = []

@@ -6,10 +6,9 @@ their number N (1, 4, 8 or 16) and the geometry number.
 
 from __future__ import annotations
 
-import functools
-
 from ...jit.codegen.host import CompiledModule
 from ...jit.dtypes import Float32, Int32
+from ...jit.once import once
 from . import analytic
 from .code import Code, compiled
 from .layout import ray_field
@@ -86,14 +85,14 @@ def _single(name: str, offset: int) -> Code:
     return code
 
 
-@functools.cache
+@once
 def callbacks() -> CompiledModule:
     """Return the module with `bounds`, `sphere_intersect`, `sphere_occluded`, `disk_intersect`, `disk_occluded`."""
     tests = [f for shape in _SHAPES for occluded in (False, True) for f in _by_count(shape, occluded)]
     return compiled([*tests, _bounds()], "embree_callbacks")
 
 
-@functools.cache
+@once
 def single_ray() -> CompiledModule:
     """Return the module with `closest1` and `occluded1`, which take packets of one ray."""
     return compiled([_single("closest1", ARGS_INTERSECT1), _single("occluded1", ARGS_OCCLUDED1)], "embree_single")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import importlib.util
 import os
 import sys
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ...jit.errors import LuxgradError
+from ...jit.once import once
 
 P = ctypes.c_void_p
 U = ctypes.c_uint
@@ -78,7 +78,7 @@ def available() -> bool:
     return next(_candidates(), None) is not None
 
 
-@functools.cache
+@once
 def library() -> ctypes.CDLL:
     """Return the loaded library with its prototypes set; raises EmbreeError if it is not installed or does not load."""
     path = next(_candidates(), None)
@@ -115,7 +115,7 @@ def check(device: int | None, step: str) -> None:
         raise EmbreeError(f"Embree failed to {step}: {_ERRORS.get(code, f'error code {code}')}")
 
 
-@functools.cache
+@once
 def device() -> int:
     """Return Embree's device of this process, made when first asked for and kept until the process ends."""
     handle = library().rtcNewDevice(None)

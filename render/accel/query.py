@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ...jit.codegen.host import CompiledModule
 from ...jit.dtypes import Float32, Int32
+from ...jit.once import once
 from .code import Code, Value, compiled
 from .interface import Accelerator
 from .layout import INVALID_ID, alignment, ray_field, ray_size, rayhit_size
@@ -63,7 +63,7 @@ def _driver(width: int, occluded: bool) -> Code:
     return code
 
 
-@functools.cache
+@once
 def driver(width: int, occluded: bool) -> Callable[[int, int, int, int], None]:
     """Return the compiled driver: call it with (first packet, end packet, array pointers, call pointers)."""
     module = compiled([_driver(width, occluded)], "ray_query")
