@@ -14,6 +14,7 @@ from .arrays.functions import select
 from .arrays.reduce import any as any_of
 from .dtypes import Bool, UInt32
 from .errors import SymbolicError
+from .flags import JitFlag, flag
 from .passes.order import topological
 from .trace import (
     AFTER,
@@ -157,8 +158,8 @@ def _check_variable(old: Any, new: Any, name: str) -> None:
                 _check_variable(a, getattr(new, field), f"{name}.{field}")
         elif isinstance(old, (int, float, bool, str)) and old != new:
             raise RuntimeError(
-                f"the non-array state variable '{name}' of type '{type(old).__name__}' changed from '{old}' to '{new}' in "
-                "a loop that is recorded once; make it an array, such as Int or Float"
+                f"the non-array state variable '{name}' of type '{type(old).__name__}' changed from '{old}' to '{new}' "
+                "in a loop that is recorded once; make it an array, such as Int or Float"
             )
 
 
@@ -184,6 +185,8 @@ def while_loop(
     names = labels_of(labels, len(values))
     if mode not in (None, "symbolic", "evaluated", "scalar"):
         raise ValueError(f"while_loop(): unknown mode '{mode}'; use 'symbolic', 'evaluated' or 'scalar'")
+    if mode is None and not flag(JitFlag.SymbolicLoops):
+        mode = "evaluated"
     flat = [x for v in values for x in tree.arrays(v)]
     if mode == "scalar" or not flat:
         return _scalar_loop(values, cond, body)
@@ -260,7 +263,7 @@ def symbolic_loop(
                 size = x._n.size
     while True:
         result = _record_loop(values, cond, body, names, size)
-        if not isinstance(result, int):
+        if isinstance(result, tuple):
             return result
         if size not in (1, result):
             raise RuntimeError(
@@ -316,14 +319,14 @@ def _record_loop(
         raise RuntimeError(
             f"the body must keep the number of arrays in the state, found {len(outs)} instead of {len(phis)}"
         )
-    greatest = max([test._n.size, size, *(n.size for n in outs)])
+    effects = tuple(scope_cond.effects + scope_body.effects)
+    greatest = max([test._n.size, size, *(n.size for n in (*outs, *effects))])
     if greatest != size:
         undo(scope_body)
         undo(scope_cond)
         return greatest
     loop_body = LoopBody(scope_cond, scope_body, tuple(phis))
     loop_body.cond = test._n
-    effects = tuple(scope_cond.effects + scope_body.effects)
     refuse_reads([test._n, *outs, *effects], (scope_cond, scope_body))
     _drop_invariant(phis, inits, outs)
     loop_body.outs, loop_body.effects = tuple(outs), effects
@@ -405,7 +408,7 @@ def choose(
     """Return per lane the result of the function whose mask is set (masks exclude each other; zeros where none is)."""
     if not functions:
         raise RuntimeError("a call needs at least one target")
-    if mode == "evaluated":
+    if mode == "evaluated" or (mode is None and not flag(JitFlag.SymbolicConditionals)):
         return _merged(masks, functions, args, names)
     if hooks.custom is not None and hooks.custom("differentiates", args):
         return _merged(masks, functions, args, names)
@@ -441,21 +444,55 @@ def _merged(masks: list[Any], functions: Sequence[Callable[..., Any]], args: tup
 
 
 def _check_results(results: list[Any], leaves: list[list[Any]], names: list[str]) -> None:
+    """Raise RuntimeError unless all sides return the same structure, types and Python values."""
     first = results[0]
+    named = type(first) in (tuple, list) and len(first) == len(names)
+    labels = leaf_names(first, names) if named else names
     for other, values in zip(results[1:], leaves[1:], strict=True):
-        label = names[0] if names else "result"
-        if len(values) != len(leaves[0]) or type(other) is not type(first):
-            raise RuntimeError(
-                f"the sides of a branch return different structures: '{_type_name(first)}' and '{_type_name(other)}'"
-            )
+        if named and type(other) is type(first) and len(other) == len(first):
+            for a, b, name in zip(first, other, names, strict=True):
+                _check_side(a, b, name)
+        else:
+            _check_side(first, other, names[0] if names else "result")
         for k, (a, b) in enumerate(zip(leaves[0], values, strict=True)):
             if type(a) is not type(b):
-                name = names[k] if k < len(names) else label
                 raise RuntimeError(
-                    f"the sides of a branch give '{name}' different types: '{_type_name(a)}' and '{_type_name(b)}'"
+                    f"the sides of a branch give '{labels[k] if k < len(labels) else 'result'}' different types: "
+                    f"'{_type_name(a)}' and '{_type_name(b)}'"
                 )
-        if not values and not isinstance(first, ArrayBase) and first != other:
-            raise RuntimeError(f"the sides of a branch return different Python values: {first!r} and {other!r}")
+
+
+def _check_side(a: Any, b: Any, name: str) -> None:
+    if isinstance(a, ArrayBase) and isinstance(b, ArrayBase):
+        if type(a) is not type(b):
+            raise RuntimeError(
+                f"the sides of a branch give '{name}' different types: '{_type_name(a)}' and '{_type_name(b)}'"
+            )
+        return
+    if (
+        type(a) is not type(b)
+        or type(a) in (list, tuple)
+        and len(a) != len(b)
+        or type(a) is dict
+        and a.keys() != b.keys()
+    ):
+        raise RuntimeError(
+            f"the sides of a branch return different structures for '{name}': '{_type_name(a)}' and '{_type_name(b)}'"
+        )
+    if type(a) in (list, tuple):
+        for k, (x, y) in enumerate(zip(a, b, strict=True)):
+            _check_side(x, y, f"{name}[{k}]")
+    elif type(a) is dict:
+        for k in a:
+            _check_side(a[k], b[k], f"{name}['{k}']")
+    elif isinstance(a, (bool, int, float, str)):
+        if a != b:
+            raise RuntimeError(
+                f"the sides of a branch return different Python values for '{name}': {a!r} and {b!r}; make it an array"
+            )
+    else:
+        for field, x in (tree.fields(a) or {}).items():
+            _check_side(x, getattr(b, field), f"{name}.{field}")
 
 
 def _record_branch(
@@ -478,6 +515,7 @@ def _record_branch(
     _check_results(results, leaves, names)
     tests = [m._n if outer_mask is None else (m & outer_mask)._n for m in masks]
     size = max([*(t.size for t in tests), *(x._n.size for values in leaves for x in values)])
+    size = max([size, *(e.size for s in scopes for e in s.effects)])
     body = BranchBody()
     body.scopes = tuple(scopes)
     body.outs = tuple(tuple(x._n for x in values) for values in leaves)

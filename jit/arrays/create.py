@@ -36,8 +36,9 @@ def full(dtype: Any, value: Any, shape: Any = 1) -> Any:
             raise TypeError(f"{dtype.__name__} has the shape {(*fixed, 'N')}, asked for {dims}")
         size = dims[len(fixed)] if len(dims) > len(fixed) else 1
         return dtype.of([full(dtype.value_t, value, size) for _ in range(dtype.static_shape[0])])
+    kind: Any = dtype  # a tensor type
     dims = (shape,) if isinstance(shape, int) else tuple(shape)
-    return dtype(full(dtype.storage(), value, math.prod(dims)), dims)
+    return kind(full(kind.storage(), value, math.prod(dims)), dims)
 
 
 def _size(shape: Any) -> int:

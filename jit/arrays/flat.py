@@ -298,7 +298,9 @@ def convert(cls: Any, value: Any) -> Any:
     if isinstance(value, ArrayBase):
         if hasattr(value, "array") and not hasattr(value, "_c"):
             return convert(cls, value.array)
-        raise TypeError(f"{cls.__name__}(): cannot convert a {kind.__name__}; use ravel() for its elements in one array")
+        raise TypeError(
+            f"{cls.__name__}(): cannot convert a {kind.__name__}; use ravel() for its elements in one array"
+        )
     return cls.wrap(transfer.from_any(cls, value))
 
 

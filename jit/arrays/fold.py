@@ -78,7 +78,7 @@ def _identity(name: str, x: Node, y: Node) -> Node | None:
 
 
 def _is_zero(n: Node) -> bool:
-    return n.attr == _ZERO[n.dtype] or n.attr == _NEGATIVE_ZERO.get(n.dtype)
+    return bool(n.attr == _ZERO[n.dtype] or n.attr == _NEGATIVE_ZERO.get(n.dtype))
 
 
 def _evaluate(row: Row, args: tuple[Node, ...], size: int) -> Node:

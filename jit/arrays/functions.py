@@ -7,6 +7,7 @@ from typing import Any
 
 from ..dtypes import Bool, Float64, Int32, promote
 from ..ops.row import ROWS, Row
+from . import tree
 from .base import ArrayBase, apply
 from .flat import Flat, convert, promoted, wrap_literal
 from .nested import Nested
@@ -133,7 +134,7 @@ def power(x: Any, y: Any) -> Any:
     """Return x to the power y; integer exponents (Python ints) by repeated squaring, exact for integers."""
     if isinstance(y, int) and not isinstance(y, bool):
         return _integer_power(x, y)
-    if isinstance(x, ArrayBase) and not x.dtype.is_float and (isinstance(y, float) or not isinstance(y, (int, ArrayBase))):
+    if isinstance(x, ArrayBase) and not x.dtype.is_float and not isinstance(y, (int, ArrayBase)):
         raise TypeError(f"power(): an integer array can only be raised to an integer >= 0, found {y!r}")
     if not isinstance(x, ArrayBase) and not isinstance(y, ArrayBase):
         return x**y
@@ -202,9 +203,17 @@ def square(x: Any) -> Any:
     return x * x
 
 
+def tracked(x: Any) -> bool:
+    """Return whether any array in a PyTree has a derivative node."""
+    return any(a._ad is not None for a in tree.arrays(x))
+
+
 def safe_sqrt(x: Any) -> Any:
-    """Return the square root of max(x, 0)."""
-    return call(ROWS["sqrt"], call(ROWS["max"], x, 0.0))
+    """Return the square root of max(x, 0); its derivative is 0 where x <= 0 (the true one is infinite at 0)."""
+    if not tracked(x):
+        return call(ROWS["sqrt"], call(ROWS["max"], x, 0.0))
+    positive = x > 0
+    return select(positive, call(ROWS["sqrt"], select(positive, x, 1.0)), 0.0)
 
 
 def hypot(x: Any, y: Any) -> Any:

@@ -75,7 +75,8 @@ def set_flat(x: Any, key: Any, value: Any) -> None:
 def _check_mask(x: Any, mask: Any, value: Any) -> None:
     sizes = {a._n.size for a in (x, mask, value)} - {1}
     if len(sizes) > 1:
+        found = f"{x._n.size}, {mask._n.size}, {value._n.size}"
         raise RuntimeError(
-            f"operands have incompatible sizes! (sizes: {x._n.size}, {mask._n.size}, {value._n.size}). In x[mask] = value "
+            f"operands have incompatible sizes! (sizes: {found}). In x[mask] = value "
             "the value has as many elements as x (it is not compacted to the lanes set in the mask)."
         )

@@ -130,7 +130,9 @@ def det(m: Any) -> Any:
         return _minor(r[0], r[1], 0, 1)
     if n == 3:
         return madd(
-            r[0][0], _minor(r[1], r[2], 1, 2), madd(r[0][1], _minor(r[1], r[2], 2, 0), r[0][2] * _minor(r[1], r[2], 0, 1))
+            r[0][0],
+            _minor(r[1], r[2], 1, 2),
+            madd(r[0][1], _minor(r[1], r[2], 2, 0), r[0][2] * _minor(r[1], r[2], 0, 1)),
         )
     upper, lower = _pairs(r[0], r[1]), _pairs(r[2], r[3])
     return _laplace(upper, lower)
@@ -162,10 +164,10 @@ def inverse(m: Any) -> Any:
         scale = 1.0 / _minor(r[0], r[1], 0, 1)
         entries = [[r[1][1] * scale, -r[0][1] * scale], [-r[1][0] * scale, r[0][0] * scale]]
     elif n == 3:
-        adjugate = [[_minor(r[(j + 1) % 3], r[(j + 2) % 3], (i + 1) % 3, (i + 2) % 3) for j in range(3)] for i in range(3)]
-        scale = 1.0 / madd(
-            r[0][0], adjugate[0][0], madd(r[0][1], adjugate[1][0], r[0][2] * adjugate[2][0])
-        )
+        adjugate = [
+            [_minor(r[(j + 1) % 3], r[(j + 2) % 3], (i + 1) % 3, (i + 2) % 3) for j in range(3)] for i in range(3)
+        ]
+        scale = 1.0 / madd(r[0][0], adjugate[0][0], madd(r[0][1], adjugate[1][0], r[0][2] * adjugate[2][0]))
         entries = [[a * scale for a in line] for line in adjugate]
     elif n == 4:
         entries = _inverse4(r)

@@ -38,7 +38,8 @@ class Matrix(Nested):
         if isinstance(value, (int, float, Flat)):
             return self._diagonal(value)
         if isinstance(value, Nested):
-            raise TypeError(f"{type(self).__name__}(): cannot convert a {type(value).__name__}; use diag() for a diagonal")
+            found = type(value).__name__
+            raise TypeError(f"{type(self).__name__}(): cannot convert a {found}; use diag() for a diagonal")
         if isinstance(value, (list, tuple)) and len(value) == 1:
             raise TypeError(f"{type(self).__name__}(): expected {n} rows, found 1")
         return super()._from_one(value)
@@ -52,8 +53,8 @@ class Matrix(Nested):
         """Return the upper left part of a greater matrix, or a smaller one in the corner of the identity."""
         n, m = self.static_shape[0], value.static_shape[0]
         scalar = self.value_t.value_t
-        entry = lambda i, j: value._c[i]._c[j] if i < m and j < m else int(i == j)  # noqa: E731
-        return [self.value_t.of([scalar(entry(i, j)) for j in range(n)]) for i in range(n)]
+        entries = [[value._c[i]._c[j] if i < m and j < m else int(i == j) for j in range(n)] for i in range(n)]
+        return [self.value_t.of([scalar(v) for v in line]) for line in entries]
 
     @property
     def rows(self) -> list[Any]:
@@ -179,10 +180,13 @@ def _of(rows: list[Any]) -> Any:
     return first.ns.matrix(len(rows), first.dtype).of(rows)
 
 
-for _name in ("add", "sub", "mul", "truediv", "matmul"):
-
-    def _inplace(self: Any, other: Any, fn: Any = getattr(operator, _name)) -> Any:
+def _inplace(fn: Callable[..., Any]) -> Callable[[Any, Any], Any]:
+    def method(self: Any, other: Any) -> Any:
         result = fn(self, other)
         return self.assign(result) if type(result) is type(self) else result
 
-    setattr(Matrix, f"__i{_name}__", _inplace)
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "matmul"):
+    setattr(Matrix, f"__i{_name}__", _inplace(getattr(operator, _name)))

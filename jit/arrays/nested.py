@@ -32,8 +32,9 @@ class Nested(ArrayBase):
         elif len(args) == self.static_shape[0]:
             self._c = [_component(self.value_t, a) for a in args]
         else:
+            count = self.static_shape[0]
             raise TypeError(
-                f"{type(self).__name__}(): expected {self.static_shape[0]} components (or one to broadcast), found {len(args)}"
+                f"{type(self).__name__}(): expected {count} components (or one to broadcast), found {len(args)}"
             )
 
     def _from_one(self, value: Any) -> list[Any]:
@@ -53,7 +54,9 @@ class Nested(ArrayBase):
         try:
             items = list(value)
         except TypeError:
-            raise TypeError(f"{type(self).__name__}(): cannot convert an object of type {type(value).__name__}") from None
+            raise TypeError(
+                f"{type(self).__name__}(): cannot convert an object of type {type(value).__name__}"
+            ) from None
         if len(items) == 1 and n != 1:
             items = items * n
         if len(items) != n:

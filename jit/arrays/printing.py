@@ -58,15 +58,14 @@ def format_nested(x: Any) -> str:
 
 
 def format_tensor(x: Any) -> str:
-    """Return the text of a tensor: its elements, of long ones the first and last along each dimension, and its shape."""
+    """Return the text of a tensor: its elements (of long ones the first and last along each dimension) and shape."""
     name = type(x).__name__
     if symbolic(x.array):
         return f"{name}[symbolic, shape={x.shape}]"
     import numpy as np
 
-    text = np.array2string(
-        x.numpy(), separator=", ", threshold=200, max_line_width=120, formatter={"all": lambda v: _number(v.item())}
-    )
+    numbers: Any = {"all": lambda v: _number(v.item())}
+    text = np.array2string(x.numpy(), separator=", ", threshold=200, max_line_width=120, formatter=numbers)
     return f"{name}({text}, shape={x.shape})"
 
 

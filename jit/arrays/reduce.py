@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import operator
 from typing import Any
 
 from ..dtypes import Bool, UInt32
+from ..ops.row import ROWS
 from ..trace import LITERAL, value_of
 from .base import ArrayBase, hooks
 from .flat import Flat, reduce_node, wrap_literal
 from .nested import Nested
 
 _DEFAULT = ...
+_COMBINE = {"add": operator.add, "mul": operator.mul, "and": operator.and_, "or": operator.or_}
 
 
 def _flat(x: Any, op: str, result: Any) -> Any:
@@ -44,24 +47,34 @@ def _literal(n: Any, op: str, dtype: Any) -> Any:
             low, high = dtype.limits
             value = (value - low) % (high - low + 1) + low
     elif op == "mul":
-        value = value**n.size if not dtype.is_float or abs(value) <= 1 else float(value) ** builtins.min(n.size, 1 << 20)
+        value = _power(value, n.size, dtype)
     elif op == "count":
         value = n.size if value else 0
     return value
 
 
+def _power(value: Any, count: int, dtype: Any) -> Any:
+    """Return value ** count as the type holds it: integers wrap, floats overflow to infinity."""
+    if dtype.is_integer:
+        wrapped = pow(int(value), count, 1 << dtype.bits)
+        return wrapped - (1 << dtype.bits) if wrapped > dtype.limits[1] else wrapped
+    try:
+        return float(value) ** count
+    except OverflowError:
+        return float("inf") if value > 0 or count % 2 == 0 else float("-inf")
+
+
 def _combine(values: list[Any], op: str) -> Any:
     from .functions import call
-    from ..ops.row import ROWS
 
     total = values[0]
     for v in values[1:]:
         if op in ("min", "max"):
             total = call(ROWS["f" + op if _is_float(v) else op], total, v)
         elif isinstance(total, bool):
-            total = {"and": total and v, "or": total or v}[op]
+            total = total and v if op == "and" else total or v
         else:
-            total = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b, "and": lambda a, b: a & b, "or": lambda a, b: a | b}[op](total, v)
+            total = _COMBINE[op](total, v)
     return total
 
 
@@ -136,7 +149,6 @@ def max(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) 
     """
     if isinstance(axis, (float, ArrayBase)):
         from .functions import call
-        from ..ops.row import ROWS
 
         return call(ROWS["max"], x, axis)
     return reduce("max", x, axis, mode, keepdims)
@@ -204,7 +216,7 @@ def _elements(x: Any) -> int:
             total += _elements(c) if isinstance(c, Nested) else (width(x) if isinstance(c, ArrayBase) else 1)
         return total
     if isinstance(x, ArrayBase):
-        return x.array._n.size
+        return int(x.array._n.size)
     return len(x) if isinstance(x, (list, tuple)) else 1
 
 
@@ -214,7 +226,6 @@ def dot(a: Any, b: Any) -> Any:
         if len(a._c) != len(b._c):
             raise RuntimeError(f"Incompatible arguments: dot() of {type(a).__name__} and {type(b).__name__}")
         from .functions import call
-        from ..ops.row import ROWS
 
         total = a._c[0] * b._c[0]
         for x, y in zip(a._c[1:], b._c[1:], strict=True):

@@ -1,30 +1,22 @@
-"""Joining, splitting, reordering and running sums of arrays."""
+"""Joining, splitting and reordering the elements of arrays."""
 
 from __future__ import annotations
 
-import ctypes
+import math
 from collections.abc import Sequence
 from typing import Any
 
-from ..codegen.reduce import accumulator_type
-from ..dtypes import Bool, DType, UInt32, promote
-from ..memory.pool import Buffer, allocate, pool
+from ..dtypes import DType, UInt32, promote
+from ..memory.pool import Buffer, pool
 from ..runtime.evaluate import evaluate, materialise
-from ..runtime.launch import Launch, chunk_limit, copy, runtime, utility_kernel
-from ..trace import LITERAL, Node, data, resized
+from ..runtime.launch import copy
+from ..trace import LITERAL, data, resized
 from . import tree
 from .base import ArrayBase, hooks
 from .create import arange, full
 from .flat import Flat, convert
-from .functions import select
-from .memops import evaluated, gather, scatter, scatter_add
+from .memops import evaluated, gather, scatter
 from .nested import Nested
-
-_SHORT = 4096  # elements up to which a scan runs in one chunk
-
-
-def _new_data(cls: Any, size: int, buffer: Buffer) -> Any:
-    return cls.wrap(data(cls.dtype, size, buffer))
 
 
 def widen(x: Any, size: int) -> Any:
@@ -88,7 +80,7 @@ def _concat_flat(parts: list[Any]) -> Any:
         copy(Buffer(buffer.ptr + offset * dtype.itemsize, nbytes, 0, buffer), source.buf, nbytes)
         offsets.append(offset)
         offset += n.size
-    result = _new_data(cls, size, buffer)
+    result = cls.wrap(data(dtype, size, buffer))
     if any(p._ad is not None for p in parts):
         result._ad = hooks.custom("concat", result, parts, offsets)  # type: ignore[misc]
     return result
@@ -154,7 +146,8 @@ def _ravel_nested(x: Any, order: str) -> Any:
 def unravel(dtype: Any, flat: Any, order: str = "A") -> Any:
     """Return a nested array of type `dtype` from its elements in one flat array, the inverse of `ravel`."""
     if not isinstance(flat, Flat):
-        flat = flat.array if isinstance(flat, ArrayBase) and not isinstance(flat, Nested) else dtype.ns.flat(dtype.dtype)(flat)
+        is_tensor = isinstance(flat, ArrayBase) and flat.is_tensor
+        flat = flat.array if is_tensor else dtype.ns.flat(dtype.dtype)(flat)
     if issubclass(dtype, Flat):
         return convert(dtype, flat)
     count = 1
@@ -175,149 +168,6 @@ def _build(dtype: Any, leaf: Any) -> Any:
     return dtype.of([_build(dtype.value_t, leaf) for _ in range(dtype.static_shape[0])])
 
 
-def _chunks(size: int) -> tuple[int, int]:
-    count = 1 if size <= _SHORT else chunk_limit()
-    chunk = -(-size // count)
-    return chunk, -(-size // chunk)
-
-
-def _run(kind: str, options: tuple[Any, ...], size: int, chunk: int, words: list[int], keep: list[Any]) -> None:
-    block = (ctypes.c_int64 * len(words))(*words)
-    runtime.run(Launch(utility_kernel(kind, *options), size, size, chunk, -(-size // chunk), block, None, keep=keep))
-
-
-def _source(x: Any, what: str) -> Buffer:
-    n: Node = evaluated(x._n, f"the argument of {what}()")
-    buffer: Buffer = n.buf
-    return buffer
-
-
-def prefix_sum(x: Any, exclusive: bool = True, axis: int | None = None, reverse: bool = False) -> Any:
-    """Return per element the sum of all elements before it (`exclusive`), or of these and itself.
-
-    Nested arrays are summed component by component. Sums of floats are kept in double precision. Differentiable.
-    """
-    if isinstance(x, Nested):
-        return type(x).of([prefix_sum(c, exclusive, None, reverse) for c in x._c])
-    if reverse:
-        return globals()["reverse"](prefix_sum(globals()["reverse"](x), exclusive))
-    if not isinstance(x, Flat):
-        return x.with_array(prefix_sum(x.array, exclusive)) if len(x.shape) == 1 else _prefix_rows(x, exclusive, axis)
-    cls, size = type(x), x._n.size
-    if x.dtype is Bool:
-        raise TypeError("prefix_sum(): not defined for masks; convert to UInt32 first")
-    if size == 0:
-        return x.__copy__()
-    source = _source(x, "prefix_sum")
-    chunk, count = _chunks(size)
-    kind = accumulator_type(x.dtype, "add")
-    totals, target = allocate(kind, count), allocate(x.dtype, size)
-    if count > 1:
-        _run("chunk_totals", (x.dtype, kind), size, chunk, [totals.ptr, source.ptr], [totals, source])
-    words = [totals.ptr, source.ptr, target.ptr]
-    _run("running_sums", (x.dtype, exclusive), size, chunk, words, [totals, source, target])
-    result = _new_data(cls, size, target)
-    if x._ad is not None:
-        result._ad = hooks.custom("prefix_sum", result, x, exclusive)  # type: ignore[misc]
-    return result
-
-
-def _prefix_rows(x: Any, exclusive: bool, axis: int | None) -> Any:
-    from .strides import moved_last
-
-    if axis is None:
-        raise ValueError("prefix_sum(): a tensor with several dimensions needs an axis")
-    rows, back = moved_last(x, axis)
-    length = x.shape[axis]
-    total = prefix_sum(rows, exclusive)
-    return back(block_prefix_sum(rows, length, exclusive))
-
-
-def block_prefix_sum(x: Any, block_size: int, exclusive: bool = True) -> Any:
-    """Return running sums that start anew in each block of so many neighbouring elements. Differentiable."""
-    size = x._n.size
-    count = -(-size // max(1, block_size))
-    if size == 0:
-        return x.__copy__()
-    source, target = _source(x, "block_prefix_sum"), allocate(x.dtype, size)
-    words = [target.ptr, source.ptr, block_size, size]
-    chunk = max(1, _chunks(size)[0] // block_size)
-    _run("block_running_sums", (x.dtype, exclusive), count, chunk, words, [target, source])
-    result = _new_data(type(x), size, target)
-    if x._ad is not None:
-        # The same function of x as the values above, which are more exact than this difference.
-        first = arange(x.ns.flat(UInt32), size) // block_size * block_size
-        result._ad = (prefix_sum(x, exclusive) - gather(type(x), prefix_sum(x), first))._ad
-    return result
-
-
-def cumsum(x: Any, axis: int | None = None, reverse: bool = False) -> Any:
-    """Return per element the sum of all elements up to and including it."""
-    return prefix_sum(x, False, axis, reverse)
-
-
-def compress(mask: Any) -> Any:
-    """Return the indices of the elements that are set, in increasing order (UInt32)."""
-    if not isinstance(mask, Flat) or mask.dtype is not Bool:
-        raise TypeError(f"compress(): a mask is needed, found {type(mask).__name__}")
-    cls, size = mask.ns.flat(UInt32), mask._n.size
-    if size == 0:
-        return full(cls, 0, 0)
-    source = _source(mask, "compress")
-    chunk, count = _chunks(size)
-    counts = allocate(UInt32, count)
-    _run("chunk_totals", (Bool, UInt32), size, chunk, [counts.ptr, source.ptr], [counts, source])
-    runtime.sync()
-    total = sum((ctypes.c_uint32 * count).from_address(counts.ptr))
-    target = allocate(UInt32, total)
-    _run("compact", (), size, chunk, [counts.ptr, source.ptr, target.ptr], [counts, source, target])
-    return _new_data(cls, total, target)
-
-
-def block_reduce(op: str, x: Any, block_size: int, mode: Any = None) -> Any:
-    """Return the reduction ("add", "mul", "min", "max", "and", "or") of each block of so many neighbouring elements.
-
-    The last block may be short. Differentiable; of equal extremes each gets the gradient.
-    """
-    if block_size < 1:
-        raise ValueError(f"block_reduce(): the block size must be positive, found {block_size}")
-    if isinstance(x, Nested):
-        return type(x).of([block_reduce(op, c, block_size) for c in x._c])
-    if not isinstance(x, Flat):
-        return block_reduce(op, x.array, block_size)
-    cls, size = type(x), x._n.size
-    count = -(-size // block_size)
-    if block_size == 1 or size == 0:
-        return x.__copy__()
-    source, target = _source(x, "block_reduce"), allocate(x.dtype, count)
-    chunk, _ = _chunks(size)
-    words = [target.ptr, source.ptr, block_size, size]
-    _run("block_totals", (op, x.dtype), count, max(1, chunk // block_size), words, [target, source])
-    result = _new_data(cls, count, target)
-    if x._ad is not None and op in ("add", "mul", "min", "max"):
-        result._ad = _block_derivative(op, x, result, block_size)
-    return result
-
-
-def _block_derivative(op: str, x: Any, result: Any, block_size: int) -> Any:
-    """Return the derivative node of sums over blocks of x times (d result / d x)."""
-    cls, size = type(x), x._n.size
-    block = arange(x.ns.flat(UInt32), size) // block_size
-    weighted = x
-    if op != "add":
-        each = gather(cls, result, block)
-        plain = cls.wrap(x._n)
-        weighted = x * (each / plain if op == "mul" else select(plain == each, cls(1), cls(0)))
-    total = full(cls, 0, result._n.size)
-    scatter_add(total, weighted, block)
-    return total._ad
-
-
-def block_sum(x: Any, block_size: int, mode: Any = None) -> Any:
-    """Return the sum of each block of so many neighbouring elements (the last may be short). Differentiable."""
-    return block_reduce("add", x, block_size)
-
-
 def _reordered(x: Any, index: Any) -> Any:
     return tree.map_arrays(lambda c: gather(type(c), c, index(c)), x)
 
@@ -326,7 +176,7 @@ def reverse(x: Any, axis: int | None = None) -> Any:
     """Return the elements in reverse order (of a tensor: along `axis`, the first by default)."""
     if isinstance(x, ArrayBase) and not isinstance(x, (Flat, Nested)):
         axis = 0 if axis is None else axis % len(x.shape)
-        key: tuple[Any, ...] = (slice_type(None),) * axis + (slice_type(None, None, -1),)
+        key: tuple[Any, ...] = (slice(None),) * axis + (slice(None, None, -1),)
         return x[key]
     return _reordered(x, lambda c: c._n.size - 1 - arange(c.ns.flat(UInt32), c._n.size))
 
@@ -347,10 +197,7 @@ def take(x: Any, index: Any, axis: int = 0) -> Any:
         return x[index]
     if isinstance(x, Nested):
         return x[index] if axis == 0 else _reordered(x, lambda c: index)
-    return x[(slice_type(None),) * (axis % len(x.shape)) + (index,)]
-
-
-slice_type = slice
+    return x[(slice(None),) * (axis % len(x.shape)) + (index,)]
 
 
 def slice_(value: Any, index: int) -> Any:
@@ -363,7 +210,7 @@ def slice_(value: Any, index: int) -> Any:
         kind = namespace("scalar", False).nested(value.static_shape, value.dtype)
         return kind([slice_(c, index) if isinstance(c, ArrayBase) else c for c in value._c])
     if isinstance(value, ArrayBase):
-        return value[index]  # type: ignore[index]
+        return value[index]
     if type(value) in (list, tuple):
         return type(value)(slice_(v, index) for v in value)
     if type(value) is dict:
@@ -393,7 +240,22 @@ def meshgrid(*args: Any, indexing: str = "xy") -> tuple[Any, ...]:
 def shape(x: Any) -> tuple[int, ...]:
     """Return the shape of an array or nested sequence."""
     if isinstance(x, ArrayBase):
-        return x.shape  # type: ignore[attr-defined, no-any-return]
+        found: tuple[int, ...] = x.shape
+        return found
     if isinstance(x, (list, tuple)):
         return (len(x), *(shape(x[0]) if x else ()))
     return ()
+
+
+def reshape(dtype: Any, value: Any, shape: Any, order: str = "A", shrink: bool = False) -> Any:
+    """Return the elements of an array in another shape (one entry of it may be -1: whatever remains)."""
+    flat = ravel(value, order)
+    dims = [shape] if isinstance(shape, int) else list(shape)
+    known = math.prod(d for d in dims if d != -1)
+    if -1 in dims:
+        dims[dims.index(-1)] = flat._n.size // max(1, known)
+    if math.prod(dims) != flat._n.size:
+        raise RuntimeError(f"reshape(): {flat._n.size} elements cannot take the shape {tuple(dims)}")
+    if issubclass(dtype, Flat):
+        return convert(dtype, flat)
+    return unravel(dtype, flat, order) if issubclass(dtype, Nested) else dtype(flat, tuple(dims))

@@ -28,9 +28,8 @@ class Tensor(ArrayBase):
     def __init__(self, value: Any = None, shape: Any = None, flip_axes: bool = False) -> None:
         cls = self.storage()
         if value is None:
-            flat, found = cls(), (0,)
-        else:
-            flat, found = _storage_of(cls, value, flip_axes)
+            value = []
+        flat, found = _storage_of(cls, value, flip_axes)
         if shape is not None:
             wanted = (shape,) if isinstance(shape, int) else tuple(int(d) for d in shape)
             if math.prod(wanted) != flat._n.size:
@@ -255,10 +254,10 @@ def elementwise(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 def _flat(value: Any, shape: tuple[int, ...]) -> Any:
     if not isinstance(value, ArrayBase):
         return value
-    flat = value.array  # type: ignore[attr-defined]
-    if flat._n.size == 1 or value.shape == shape:  # type: ignore[attr-defined]
+    flat = value.array
+    if flat._n.size == 1 or value.shape == shape:
         return flat
-    return broadcast(flat, value.shape, shape)  # type: ignore[attr-defined]
+    return broadcast(flat, value.shape, shape)
 
 
 def call_tensor(row: Any, args: tuple[Any, ...]) -> Any:
@@ -271,7 +270,8 @@ def call_tensor(row: Any, args: tuple[Any, ...]) -> Any:
 def reduce_tensor(op: str, x: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """Return the reduction `op` over all dimensions (`axis` None), one of them or several."""
     from .reduce import reduce
-    from .shape import block_reduce, widen
+    from .scan import block_reduce
+    from .shape import widen
 
     rank = len(x.shape)
     if axis is None:

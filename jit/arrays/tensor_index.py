@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..dtypes import Bool, UInt32
@@ -47,7 +48,7 @@ def _index_tensor(x: Any, entry: Any, size: int) -> Any:
 
         values = np.asarray(entry)
         if values.dtype.kind not in "iu":
-            raise IndexError(f"tensors are indexed by integers, slices, integer arrays, None and '...', found {entry!r}")
+            raise IndexError(f"an index is an integer, slice, integer array, None or '...', found {entry!r}")
         entry = x.ns.tensor(UInt32)(np.where(values < 0, values + size, values))
     elif not entry.dtype.is_integer:
         raise IndexError(f"index arrays must hold integers, found {type(entry).__name__}")
@@ -82,7 +83,8 @@ def resolve(x: Any, key: Any) -> Selection:
     if arrays:
         return _with_arrays(x, dims, offset, arrays, places)
     shape = tuple(count for count, _ in dims)
-    if offset == 0 and list(zip(shape, contiguous(shape), strict=True)) == _cleaned(dims) and _same_count(shape, x.shape):
+    in_order = list(zip(shape, contiguous(shape), strict=True)) == _cleaned(dims)
+    if offset == 0 and in_order and math.prod(shape) == math.prod(x.shape):
         return Selection(shape, None)
     return Selection(shape, positions(x.array.ns, dims, offset))
 
@@ -93,24 +95,16 @@ def _cleaned(dims: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(count, steps[k] if count == 1 else step) for k, (count, step) in enumerate(dims)]
 
 
-def _same_count(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    import math
-
-    return math.prod(a) == math.prod(b)
-
-
 def _with_arrays(
     x: Any, dims: list[tuple[int, int]], offset: int, arrays: list[tuple[Any, int]], places: list[int]
 ) -> Selection:
-    """Index arrays are broadcast together; their dimensions stand where the first is, or in front if slices part them."""
+    """Index arrays are broadcast together; their dimensions stand at the first one, or in front if slices part them."""
     inner = broadcast_shape([a.shape for a, _ in arrays])
-    total = None
+    total: Any = None
     for a, step in arrays:
         term = broadcast(a.array, a.shape, inner) * step
         total = term if total is None else total + term
-    count = 1
-    for d in inner:
-        count *= d
+    count = math.prod(inner)
     place = places[0] if places[-1] == places[0] else 0
     base = positions(x.array.ns, [*dims[:place], (count, 0), *dims[place:]], offset)
     chosen = [*((c, 0) for c, _ in dims[:place]), (count, 1), *((c, 0) for c, _ in dims[place:])]
@@ -143,7 +137,7 @@ def set_tensor(x: Any, key: Any, value: Any) -> None:
     found = resolve(x, key)
     value = type(x)(value)
     if broadcast_shape([value.shape, found.shape]) != found.shape:
-        raise RuntimeError(f"t[...] = value: a value of shape {value.shape} does not fit into the selection {found.shape}")
+        raise RuntimeError(f"t[...] = value: a value of shape {value.shape} does not fit into {found.shape}")
     flat = broadcast(value.array, value.shape, found.shape)
     if found.index is None:
         x.assign(type(x)(flat, x.shape))

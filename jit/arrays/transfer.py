@@ -19,7 +19,9 @@ _CODES |= {"f32": "f", "f64": "d"}
 def from_values(dtype: DType, values: list[Any]) -> Node:
     """Return an evaluated node of Python numbers (a literal if there is one only)."""
     if len(values) == 1:
-        return literal(dtype, values[0] if dtype.kind == "b" else (int(values[0]) if dtype.is_integer else float(values[0])))
+        return literal(
+            dtype, values[0] if dtype.kind == "b" else (int(values[0]) if dtype.is_integer else float(values[0]))
+        )
     code = _CODES.get(dtype.short)
     if code is not None and dtype.is_float:
         raw = _array.array(code, values).tobytes()

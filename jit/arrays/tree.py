@@ -70,7 +70,8 @@ def _rebuild(value: Any, components: list[Any]) -> Any:
     if first is None or type(first) is value.value_t:
         return type(value).of(components)
     shape = value.static_shape
-    return first.ns.nested(shape, first.dtype).of(components) if not hasattr(value, "rows") else first.ns.matrix(shape[0], first.dtype).of(components)
+    kind = first.ns.matrix(shape[0], first.dtype) if value.is_matrix else first.ns.nested(shape, first.dtype)
+    return kind.of(components)
 
 
 def rebuild_struct(value: Any, members: dict[str, Any]) -> Any:
