@@ -16,9 +16,12 @@ class Block:
     A pixel holds the weighted sums of the channels and the sum of the weights, next to each other.
     """
 
-    def __init__(self, types: Any, size: tuple[int, int], channels: int, rfilter: ReconstructionFilter) -> None:
-        self.types, self.size, self.channels, self.rfilter = types, size, channels, rfilter
-        self.border = rfilter.border
+    def __init__(
+        self, types: Any, size: tuple[int, int], channels: int, rfilter: ReconstructionFilter, margin: int = 0
+    ) -> None:
+        self.types, self.size, self.channels, self.rfilter, self.margin = types, size, channels, rfilter, margin
+        # Samples lie up to `margin` pixels outside, and reach further by the filter.
+        self.border = rfilter.border + margin
         self.stride = channels + 1
         self.row = size[0] + 2 * self.border
         self.rows = size[1] + 2 * self.border
@@ -31,12 +34,13 @@ class Block:
         same pixels: packets of them are added up in registers.
         """
         types, border = self.types, self.border
-        px, py = f.floor(x), f.floor(y)
+        # A pixel's number plus a number just below 1 may round up to the next pixel: at the far edges out of the block.
+        px, py = (f.min(f.floor(t), float(n + self.margin - 1)) for t, n in zip((x, y), self.size, strict=True))
         base = (types.Int32(py) + border) * self.row + (types.Int32(px) + border)
         if self.rfilter.is_box:
             return [(types.UInt32(base), types.Float(1.0))]
         u, v = x - px, y - py
-        reach = range(-border, border + 1)
+        reach = range(-self.rfilter.border, self.rfilter.border + 1)
         wx = [self.rfilter.eval((k + 0.5) - u) for k in reach]
         wy = [self.rfilter.eval((k + 0.5) - v) for k in reach]
         pixels = []

@@ -116,7 +116,12 @@ class HDRFilm(Film):
     def block(self, extra: int = 0) -> Block:
         """Return an empty block for RGB, alpha if the format has it, and `extra` channels."""
         crop = (self._crop[0], self._crop[1])
-        return Block(self.types, crop, 3 + self.has_alpha + extra, self.rfilter)
+        return Block(self.types, crop, 3 + self.has_alpha + extra, self.rfilter, self.margin)
+
+    @property
+    def margin(self) -> int:
+        """Return the reach of the filter if the border is to be sampled, else 0."""
+        return self.rfilter.border if self.sample_border else 0
 
     def convert(self, channels: list[Any]) -> list[Any]:
         """Return the channels of the pixel format from R, G, B, [A], extra ones."""

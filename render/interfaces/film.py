@@ -24,3 +24,13 @@ class Film(Object):
     def crop_offset(self) -> Any:
         """Return the first rendered pixel."""
         raise NotImplementedError(f"{type(self).__name__}.crop_offset()")
+
+    @property
+    def margin(self) -> int:
+        """Return how many pixels outside the rendered part are sampled too, on every side."""
+        return 0
+
+    def sampled_size(self) -> tuple[int, int]:
+        """Return (width, height) of the part where samples are taken."""
+        width, height = self.crop_size()
+        return width + 2 * self.margin, height + 2 * self.margin

@@ -42,7 +42,7 @@ class SamplingIntegrator(Integrator):
         spp = spp or sampler.sample_count
         if spp < 1:
             raise SceneError(f"render: at least one sample per pixel is needed, found {spp}")
-        width, height = sensor.film().crop_size()
+        width, height = sensor.film().sampled_size()
         lanes = width * height * spp
         if lanes > 1 << 32:
             raise SceneError(
@@ -58,11 +58,14 @@ class SamplingIntegrator(Integrator):
         types = self.types
         film = sensor.film()
         width, height = film.crop_size()
+        across, margin = film.sampled_size()[0], film.margin
         pixel = arange(types.UInt32, lanes) // spp if spp > 1 else arange(types.UInt32, lanes)
-        y = pixel // width
-        x = pixel - y * width
+        y = pixel // across
+        x = pixel - y * across
         jitter = sampler.next_2d()
         position = types.Point2f(types.Float(x) + jitter.x, types.Float(y) + jitter.y)
+        if margin:
+            position = position - float(margin)
         aperture = sampler.next_2d() if sensor.needs_aperture_sample() else types.Point2f(0.5)
         time = types.Float(sensor.shutter_open)
         if sensor.shutter_open_time > 0:

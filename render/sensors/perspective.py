@@ -83,7 +83,7 @@ class Perspective(Sensor):
         half = math.tan(math.radians(float(self.x_fov.item())) * 0.5) * self.near_clip
         aspect = size[0] / size[1]
         # (0, 0) is the top left of the whole film: +x, +y in camera space.
-        left, top = half * (1.0 + 2.0 * self.offset[0]), half / aspect * (1.0 + 2.0 * self.offset[1])
+        left, top = half * (1.0 - 2.0 * self.offset[0]), half / aspect * (1.0 - 2.0 * self.offset[1])
         across, down = -2.0 * half, -2.0 * half / aspect
         x0, y0 = offset[0] / size[0], offset[1] / size[1]
         self.corner = opaque(types.Vector3f(left + across * x0, top + down * y0, self.near_clip))
