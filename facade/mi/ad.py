@@ -1,4 +1,4 @@
-"""`mi.ad`: optimisers, under the names they have there."""
+"""`mi.ad`: optimisers and large steps, under the names they have there."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 _NAMES = {
     "Adam": ("luxgrad.optim.adam", "Adam"),
     "AdamW": ("luxgrad.optim.adam", "AdamW"),
+    "LargeSteps": ("luxgrad.optim.large_steps", "LargeSteps"),
     "Optimizer": ("luxgrad.optim.base", "Optimizer"),
     "RMSProp": ("luxgrad.optim.rmsprop", "RMSProp"),
     "SGD": ("luxgrad.optim.sgd", "SGD"),
