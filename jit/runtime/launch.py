@@ -6,8 +6,10 @@ the same records.
 
 from __future__ import annotations
 
+import atexit
 import collections
 import ctypes
+import os
 import sys
 import threading
 import time
@@ -108,7 +110,23 @@ class Runtime:
             flights.popleft()
 
 
+    def shutdown(self) -> None:
+        """Finish all jobs and end the workers: their code must not be unloaded under them."""
+        with self.lock:
+            if self._threads is not None:
+                self._threads.stop()
+                self._threads = None
+
+
+def _after_fork() -> None:
+    runtime.lock = threading.RLock()
+    runtime.reset()
+
+
 runtime = Runtime()
+atexit.register(runtime.shutdown)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def chunk_limit() -> int:
