@@ -27,7 +27,7 @@ def record(row: Row, result: Any, args: tuple[Any, ...]) -> ADNode | None:
     if not some or not result.dtype.is_float:
         return None
     for a, node in zip(args, parents, strict=True):
-        if node is not None and a._n is result._n:
+        if node is not None and a._n is result._n and parents.count(None) == len(parents) - 1:
             return node  # the operation was folded away: x + 0 is x
     return connect(result, rules.row_rule(row), tuple(parents), tuple(a.__copy__() for a in args))
 

@@ -7,6 +7,7 @@ from typing import Any
 from luxgrad.jit.arrays.namespace import namespace
 
 _types = namespace("scalar", False)
+__all__ = _types.names()
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ import luxgrad.ad.record  # noqa: F401  (array operations report to the derivati
 from luxgrad.jit.arrays.namespace import namespace
 
 _types = namespace("llvm", True)
+__all__ = _types.names()
 
 
 def __getattr__(name: str) -> Any:
