@@ -11,6 +11,7 @@ from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
 from ..scene import Reference
+from .common import pass_lights
 from .path import UNLIMITED, mis_weight
 
 
@@ -41,6 +42,8 @@ class Direct(SamplingIntegrator):
         """Return emitted and once-reflected radiance along the rays."""
         types = self.types
         ctx = BSDFContext()
+        if self.hide_emitters:
+            ray = pass_lights(scene, ray, active)
         si = scene.ray_intersect(ray, True, active)
         result = types.Color3f(0.0)
         if not self.hide_emitters:
@@ -52,14 +55,16 @@ class Direct(SamplingIntegrator):
         smooth = self._smooth(scene, index, valid)
         for _ in range(self.emitter_samples):
             lit = valid & smooth
-            ds, weight = scene.sample_emitter_direction(si, sampler.next_2d(), True, lit)
+            # Masked draws, in this order, as in Mitsuba: pictures agree sample by sample.
+            ds, weight = scene.sample_emitter_direction(si, sampler.next_2d(lit), True, lit)
             lit = lit & (ds.pdf != 0.0)
             wo = si.to_local(ds.d)
             value, pdf = scene.bsdfs.call(index, lambda b, mask, wo=wo: b.eval_pdf(ctx, si, wo, mask), active=lit)
             mis = f.select(ds.delta, 1.0, mis_weight(ds.pdf * share_light, pdf * share_bsdf))
             result = result + f.select(lit, value * weight * (mis * (1.0 / self.emitter_samples)), 0.0)
         for _ in range(self.bsdf_samples):
-            u1, u2 = sampler.next_1d(), sampler.next_2d()
+            u2 = sampler.next_2d(valid)
+            u1 = sampler.next_1d(valid)
             bs, weight = scene.bsdfs.call(index, lambda b, mask, u1=u1, u2=u2: b.sample(ctx, si, u1, u2, mask), active=valid)
             going = valid & ((weight.x != 0.0) | (weight.y != 0.0) | (weight.z != 0.0))
             hit = scene.ray_intersect(si.spawn_ray(types.Vector3f(si.to_world(bs.wo))), False, going)

@@ -12,6 +12,7 @@ from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
 from ..scene import Reference
+from .common import pass_lights
 
 UNLIMITED = 0xFFFFFFFF
 
@@ -79,6 +80,8 @@ class Path(SamplingIntegrator):
         types = self.types
         if self.max_depth == 0:
             return types.Color3f(0.0), types.Bool(False), []
+        if self.hide_emitters:
+            ray = pass_lights(scene, ray, active)
         state = PathState(
             types.Point3f(ray.o), types.Vector3f(ray.d), types.Float(ray.maxt), types.Color3f(1.0), types.Color3f(0.0),
             types.Float(1.0), types.UInt32(0), types.Bool(not self.hide_emitters and scene.environment() is not None),

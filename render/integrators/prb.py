@@ -19,6 +19,7 @@ from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
 from ..scene import Reference
+from .common import pass_lights
 from .path import UNLIMITED, mis_weight
 
 
@@ -84,11 +85,13 @@ class PRB(SamplingIntegrator):
         from `gradient` (of the radiance, per path), or forwards into the state's `tangent`."""
         types = self.types
         zero = types.Color3f(0.0)
+        if self.hide_emitters:
+            ray = pass_lights(scene, ray, active)
         state = ReplayState(
             types.Point3f(ray.o), types.Vector3f(ray.d), types.Float(ray.maxt), zero if primal is None else primal,
             types.Color3f(1.0), types.Float(1.0), types.UInt32(0), types.Point3f(0.0), types.Normal3f(0.0),
             types.Float(1.0), types.Bool(True), types.Bool(active) & (self.max_depth != 0),
-            types.Bool(not self.hide_emitters and scene.environment() is not None), zero, sampler.loop_state(),
+            types.Bool(False), zero, sampler.loop_state(),
         )  # fmt: skip
 
         def body(s: ReplayState, g: Any) -> tuple[ReplayState, Any]:

@@ -75,12 +75,12 @@ class Shape(Object):
         from ...jit.arrays.linear import dot
 
         p, n, uv, pdf = self.sample_position(sample, active)
-        d = p - ref.p
+        types = self.types
+        d = types.Vector3f(p - ref.p)
         squared = dot(d, d)
         dist = f.sqrt(squared)
         d = d / dist
         cosine = f.abs(dot(d, n))
-        types = self.types
         density = f.select(cosine != 0.0, pdf * squared / cosine, 0.0)
         return DirectionSample(p, n, uv, d, dist, density, types.Bool(False), types.UInt32(0))
 
