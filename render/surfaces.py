@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..jit.arrays import functions as f
-from ..jit.arrays.create import arange
+from ..jit.arrays.create import arange, zeros
 from ..jit.arrays.linear import cross, dot, normalize
 from ..jit.arrays.memops import gather
 from ..jit.arrays.shape import concat, ravel
+from ..jit.control import outside
+from ..jit.errors import SceneError
 from ..jit.instances import NONE, InstanceSet
 from .accel.geometry import Triangles
 from .interfaces.records import Frame, Preliminary, Ray, SurfaceInteraction, coordinate_system
@@ -28,6 +30,7 @@ class Surfaces:
 
     def __init__(self, shapes: list[Any], types: Any) -> None:
         self.types, self.shapes = types, shapes
+        self._attributes: dict[str, tuple[Any, int]] = {}
         self.has_normals = any(s.is_triangles and s.triangles().normals is not None for s in shapes)
         self.has_texcoords = False
         self.face_offset, counts = self._offsets()
@@ -132,7 +135,7 @@ class Surfaces:
             parts = self._other_point(ray, pi, pi.valid)
         else:
             parts = self._mixed_point(ray, pi, exact)
-        t, p, n, uv, dp_du, sh_n = parts
+        t, p, n, uv, dp_du, sh_n, barycentric = parts
         s = normalize(dp_du - sh_n * dot(sh_n, dp_du))
         degenerate = ~(dot(s, s) > 0.0)
         other_s, _ = coordinate_system(sh_n)
@@ -141,7 +144,18 @@ class Surfaces:
         wi = f.select(pi.valid, frame.to_local(-ray.d), -ray.d)
         t = f.select(pi.valid, t, float("inf"))
         return SurfaceInteraction(
-            t, types.Point3f(p), types.Normal3f(n), uv, dp_du, frame, types.Vector3f(wi), pi.prim, pi.shape, pi.valid
+            t,
+            types.Point3f(p),
+            types.Normal3f(n),
+            uv,
+            dp_du,
+            frame,
+            types.Vector3f(wi),
+            pi.prim,
+            pi.shape,
+            pi.valid,
+            barycentric,
+            self,
         )
 
     def _mixed_point(self, ray: Ray, pi: Preliminary, exact: bool) -> Any:
@@ -154,8 +168,49 @@ class Surfaces:
         return choose(masks, calls, (), None, [])
 
     def _other_point(self, ray: Ray, pi: Preliminary, active: Any) -> Any:
-        other = gather(self.types.UInt32, self.other_of, pi.shape, active)
-        return self.others.call(other, lambda shape, mask: shape.surface_point(ray, pi, mask), active=active)  # type: ignore[union-attr]
+        types, others = self.types, self.others
+        assert others is not None
+        other = gather(types.UInt32, self.other_of, pi.shape, active)
+        parts = others.call(other, lambda shape, mask: shape.surface_point(ray, pi, mask), active=active)
+        return (*parts, types.Point2f(0.0))
+
+    def attribute(self, name: str) -> tuple[Any, int]:
+        """Return the table of a mesh attribute, one record of three corners per triangle, and its number of channels.
+
+        Meshes without the attribute have zeros. Raises SceneError if no mesh has it, or if their channels differ.
+        """
+        if name not in self._attributes:
+            with outside():
+                self._attributes[name] = self._attribute_table(name)
+        return self._attributes[name]
+
+    def _attribute_table(self, name: str) -> tuple[Any, int]:
+        types = self.types
+        meshes = [s for s in self.shapes if s.is_triangles]
+        found = {self._channels(s, name) for s in meshes if name in getattr(s, "attributes", {})}
+        if len(found) != 1:
+            raise SceneError(
+                f"mesh attribute '{name}': "
+                + ("no mesh has it" if not found else f"meshes disagree on its channels: {sorted(found)}")
+            )
+        channels = found.pop()
+        records = []
+        for shape in meshes:
+            data = shape.triangles()
+            count = len(data.faces) if isinstance(data.faces, np.ndarray) else len(data.faces) // 3
+            if name not in getattr(shape, "attributes", {}):
+                records.append(zeros(types.Float, count * 3 * channels))
+                continue
+            values, every = shape.attributes[name], arange(types.UInt32, count)
+            corners = [every] * 3 if name.startswith("face_") else list(gather(types.Vector3u, data.faces, every))
+            columns = [gather(types.Float, values, c * channels + k) for c in corners for k in range(channels)]
+            records.append(_interleave(columns, count))
+        return concat(records), channels
+
+    @staticmethod
+    def _channels(shape: Any, name: str) -> int:
+        elements = shape.face_count() if name.startswith("face_") else shape.vertex_count()
+        return len(shape.attributes[name]) // max(1, elements)
 
     def _triangle_point(self, ray: Ray, pi: Preliminary, active: Any, exact: bool) -> Any:
         types = self.types
@@ -186,7 +241,7 @@ class Surfaces:
                 for c in range(3)
             ]
             sh_n = normalize(corners[0] * b0 + corners[1] * b1 + corners[2] * b2)
-        return t, p, n, uv, dp_du, sh_n
+        return t, p, n, uv, dp_du, sh_n, types.Point2f(b1, b2)
 
 
 def _intersect(ray: Ray, corner: Any, e1: Any, e2: Any, types: Any) -> tuple[Any, Any, Any]:

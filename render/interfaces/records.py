@@ -83,6 +83,8 @@ class SurfaceInteraction:
     prim: Any
     shape: Any
     valid: Any
+    barycentric: Any = None  # coordinates b1, b2 on triangles
+    surfaces: Any = None  # the tables of surfaces (render/surfaces.py), for attributes of meshes
 
     def is_valid(self) -> Any:
         """Return the mask of rays that hit something."""
