@@ -71,8 +71,8 @@ def fit(
 
     The scene's integrator is used, path replay (`prb`) in place of plain path tracing, unless `integrator` is given.
     `optimizer`: Adam unless an optimiser or a function of the learning rate is given; the rate runs geometrically from
-    `lr` to `lr_end` if that is set. Each step renders `spp` samples per pixel with a seed of its own (`seed` + step)
-    and `spp_grad` (0: as many) for the gradient. `loss(image, target)` returns a size-1 value. Values are kept within
+    `lr` to `lr_end` if that is set. Each step renders `spp` samples per pixel with a seed of its own, derived from
+    `seed`, and `spp_grad` (0: as many) for the gradient. `loss(image, target)` returns a size-1 value. Values are kept within
     `limits`, a mapping from patterns to (low, high). `callback(FitStep)` runs after each step and may return True to
     stop. `image_spp` is the quality of the pictures in the result (None: max(spp, 64); 0: none).
 
@@ -109,7 +109,7 @@ def fit(
             for number, view in enumerate(views):
                 image = render(
                     scene, params=parameters, sensor=view.sensor, integrator=integrator, spp=spp, spp_grad=spp_grad,
-                    seed=seed + step * len(views) + number,
+                    seed=_mixed(seed, step, number),
                 )  # fmt: skip
                 if len(targets) <= number:
                     targets.append(fitting(image, view.target, view.sensor))
@@ -177,6 +177,17 @@ def _make_optimizer(optimizer: Any, lr: float) -> Optimizer:
         return Adam(lr)
     made: Optimizer = optimizer if isinstance(optimizer, Optimizer) else optimizer(lr)
     return made
+
+
+def _mixed(seed: int, step: int, view: int) -> int:
+    """Return a 32-bit seed for one rendering: well spread, so that fits with neighbouring seeds share no pictures.
+
+    The last step is the finaliser of MurmurHash3 (Appleby).
+    """
+    h = (seed * 0x9E3779B1 + step * 0x85EBCA77 + view * 0xC2B2AE3D + 0x27D4EB2F) & 0xFFFFFFFF
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        h = ((h ^ (h >> shift)) * factor) & 0xFFFFFFFF
+    return h ^ (h >> 16)
 
 
 def _set_rate(opt: Optimizer, lr: float, lr_end: float | None, step: int, steps: int) -> None:
