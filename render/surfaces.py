@@ -167,6 +167,34 @@ class Surfaces:
         calls = [lambda: self._triangle_point(ray, pi, masks[0], exact), lambda: self._other_point(ray, pi, masks[1])]
         return choose(masks, calls, (), None, [])
 
+    def tangent_v(self, si: SurfaceInteraction) -> Any:
+        """Return dp/dv at surface points."""
+        types = self.types
+        if self.others is None:
+            return self._triangle_tangent_v(si, si.valid)
+        other = gather(types.UInt32, self.other_of, si.shape, si.valid)
+        others = self.others.call(other, lambda shape, mask: shape.tangent_v(si.uv, mask), active=si.valid)
+        if not self.triangles:
+            return others
+        mine = si.valid & (other == NONE)
+        return types.Vector3f(f.select(mine, self._triangle_tangent_v(si, mine), others))
+
+    def _triangle_tangent_v(self, si: SurfaceInteraction, active: Any) -> Any:
+        types = self.types
+        face = si.prim + gather(types.UInt32, self.face_offset, si.shape, active)
+        base, uv_base = face * RECORD, face * 6
+
+        def numbers(table: Any, at: Any, count: int) -> list[Any]:
+            return [gather(types.Float, table, at + k, active) for k in range(count)]
+
+        e1, e2 = (types.Vector3f(*numbers(self.records, base + at, 3)) for at in (3, 6))
+        uv = [types.Point2f(*numbers(self.texcoords, uv_base + 2 * c, 2)) for c in range(3)]
+        d1, d2 = uv[1] - uv[0], uv[2] - uv[0]
+        determinant = d1.x * d2.y - d1.y * d2.x
+        valid = determinant != 0.0
+        inverse = 1.0 / f.select(valid, determinant, 1.0)
+        return types.Vector3f(f.select(valid, (e2 * d1.x - e1 * d2.x) * inverse, e2))
+
     def _other_point(self, ray: Ray, pi: Preliminary, active: Any) -> Any:
         types, others = self.types, self.others
         assert others is not None

@@ -113,10 +113,11 @@ class HDRFilm(Film):
         names = {"luminance": "Y", "rgb": "RGB", "xyz": "XYZ"}[self.pixel_format.removesuffix("_alpha").removesuffix("a") if self.has_alpha else self.pixel_format]
         return list(names) + (["A"] if self.has_alpha else [])
 
-    def block(self, extra: int = 0) -> Block:
-        """Return an empty block for RGB, alpha if the format has it, and `extra` channels."""
+    def block(self, extra: int = 0, base: bool = True) -> Block:
+        """Return an empty block for RGB, alpha if the format has it (`base`), and `extra` channels."""
         crop = (self._crop[0], self._crop[1])
-        return Block(self.types, crop, 3 + self.has_alpha + extra, self.rfilter, self.margin)
+        channels = (3 + self.has_alpha if base else 0) + extra
+        return Block(self.types, crop, channels, self.rfilter, self.margin)
 
     @property
     def margin(self) -> int:

@@ -53,8 +53,8 @@ class SamplingIntegrator(Integrator):
         sampler.seed(seed, lanes)
         return sampler, spp, lanes
 
-    def sample_rays(self, sensor: Any, sampler: Any, spp: int, lanes: int) -> tuple[Ray, Any]:
-        """Return camera rays and film positions (pixels, relative to the rendered part)."""
+    def sample_film(self, sensor: Any, sampler: Any, spp: int, lanes: int) -> tuple[Any, Any, Any, Any]:
+        """Return what a sensor needs for rays: time, position in [0, 1]^2, aperture sample; and film positions."""
         types = self.types
         film = sensor.film()
         width, height = film.crop_size()
@@ -70,7 +70,11 @@ class SamplingIntegrator(Integrator):
         time = types.Float(sensor.shutter_open)
         if sensor.shutter_open_time > 0:
             time = time + sampler.next_1d() * sensor.shutter_open_time
-        scaled = types.Point2f(position.x * (1.0 / width), position.y * (1.0 / height))
+        return time, types.Point2f(position.x * (1.0 / width), position.y * (1.0 / height)), aperture, position
+
+    def sample_rays(self, sensor: Any, sampler: Any, spp: int, lanes: int) -> tuple[Ray, Any]:
+        """Return camera rays and film positions (pixels, relative to the rendered part)."""
+        time, scaled, aperture, position = self.sample_film(sensor, sampler, spp, lanes)
         return sensor.sample_ray(time, scaled, aperture), position
 
     def render(self, scene: Any, sensor: Any, seed: int = 0, spp: int = 0) -> Any:

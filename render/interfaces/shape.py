@@ -69,6 +69,10 @@ class Shape(Object):
         """Return point, normal and area per area of the unit square at a uv, of shapes that `has_uv_map`."""
         raise NotImplementedError(f"{type(self).__name__}.at_uv()")
 
+    def tangent_v(self, uv: Any, active: Any = True) -> Any:
+        """Return dp/dv at a uv, of shapes that are no triangles."""
+        raise NotImplementedError(f"{type(self).__name__}.tangent_v()")
+
     def sample_direction(self, ref: Any, sample: Any, active: Any = True) -> DirectionSample:
         """Return a direction from ref.p to a sampled point, density per solid angle."""
         from ...jit.arrays import functions as f

@@ -91,6 +91,11 @@ class Disk(Shape):
         p = self.center + self.du * (c * uv.x) + self.dv * (s * uv.x)
         return p, self.normal, self.surface_area() * (2.0 * uv.x)
 
+    def tangent_v(self, uv: Any, active: Any = True) -> Any:
+        """Return dp/dv: around the centre."""
+        s, c = sincos(uv.y * (2.0 * math.pi))
+        return self.types.Vector3f((self.dv * c - self.du * s) * (uv.x * (2.0 * math.pi)))
+
     def surface_area(self) -> Any:
         """Return the area."""
         return f.rcp(self.inv_area)

@@ -117,6 +117,14 @@ class Sphere(Shape):
         area = self.radius * self.radius * (2.0 * math.pi * math.pi) * sin_theta
         return types.Point3f(self.center + n * self.radius), types.Normal3f(-n if self.inward else n), area
 
+    def tangent_v(self, uv: Any, active: Any = True) -> Any:
+        """Return dp/dv: away from the pole +z."""
+        sin_phi, cos_phi = sincos(uv.x * (2.0 * math.pi))
+        sin_theta, cos_theta = sincos(uv.y * math.pi)
+        a, b, c = self.axes
+        d = a * (cos_phi * cos_theta) + b * (sin_phi * cos_theta) - c * sin_theta
+        return self.types.Vector3f(d * (self.radius * math.pi))
+
     def surface_area(self) -> Any:
         """Return 4 pi r^2."""
         return self.radius * self.radius * (4.0 * math.pi)
