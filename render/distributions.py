@@ -77,7 +77,8 @@ class Bilinear2D:
 
 
 class Discrete2D:
-    """Probabilities of the cells of a grid: the row is drawn first, then the column. `values` (H, W) >= 0, not all 0."""
+    """Probabilities of the cells of a grid: the row is drawn first, then the column. `values` (H, W) >= 0, not all
+    0."""
 
     def __init__(self, types: Any, values: np.ndarray[Any, Any]) -> None:
         self.types = types

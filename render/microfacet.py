@@ -85,8 +85,8 @@ class Microfacets:
         x, y = c, s * ratio
         norm = f.rsqrt(x * x + y * y)
         cos_phi, sin_phi = x * norm, y * norm
-        inv_alpha_2 = (cos_phi / self.alpha_u) * (cos_phi / self.alpha_u) + (sin_phi / self.alpha_v) * (sin_phi / self.alpha_v)
-        alpha_2 = f.rcp(inv_alpha_2)
+        a, b = cos_phi / self.alpha_u, sin_phi / self.alpha_v
+        alpha_2 = f.rcp(a * a + b * b)
         if self.kind == "beckmann":
             cos_2 = f.rcp(f.fma(-alpha_2, f.log(1.0 - u.x), 1.0))
         else:

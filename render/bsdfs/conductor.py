@@ -64,7 +64,9 @@ class Conductor(BSDF):
         callback.put("k", self.k, moving)
         callback.put("specular_reflectance", self.specular_reflectance, ParamFlags.Differentiable)
 
-    def sample(self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True) -> tuple[BSDFSample, Any]:
+    def sample(
+        self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True
+    ) -> tuple[BSDFSample, Any]:
         """Return the mirror direction; the weight is the reflectance."""
         types = self.types
         front = si.wi.z > 0.0

@@ -62,7 +62,9 @@ class Dielectric(BSDF):
     def parameters_changed(self, keys: Sequence[str] = ()) -> None:
         """Nothing is derived from the parameters."""
 
-    def sample(self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True) -> tuple[BSDFSample, Any]:
+    def sample(
+        self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True
+    ) -> tuple[BSDFSample, Any]:
         """Return the reflected or refracted direction, chosen by the reflectance."""
         types = self.types
         r, cos_t, eta_it, eta_ti = fresnel(si.wi.z, self.eta)

@@ -34,7 +34,9 @@ class Diffuse(BSDF):
         """Report `reflectance`."""
         callback.put("reflectance", self.reflectance, ParamFlags.Differentiable)
 
-    def sample(self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True) -> tuple[BSDFSample, Any]:
+    def sample(
+        self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True
+    ) -> tuple[BSDFSample, Any]:
         """Return a direction with density cos / pi; the weight is the reflectance."""
         types = self.types
         wo = square_to_cosine_hemisphere(sample2, types.Vector3f)

@@ -65,13 +65,16 @@ class RoughConductor(BSDF):
         callback.put("specular_reflectance", self.specular_reflectance, ParamFlags.Differentiable)
 
     def _microfacets(self, si: SurfaceInteraction, active: Any) -> Microfacets:
-        return Microfacets(self.distribution, self.alpha_u.eval_1(si, active), self.alpha_v.eval_1(si, active), self.sample_visible)
+        alpha_u, alpha_v = self.alpha_u.eval_1(si, active), self.alpha_v.eval_1(si, active)
+        return Microfacets(self.distribution, alpha_u, alpha_v, self.sample_visible)
 
     def _reflectance(self, si: SurfaceInteraction, cosine: Any, active: Any) -> Any:
         value = fresnel_conductor(cosine, self.eta.eval(si, active), self.k.eval(si, active))
         return value * self.specular_reflectance.eval(si, active)
 
-    def sample(self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True) -> tuple[BSDFSample, Any]:
+    def sample(
+        self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True
+    ) -> tuple[BSDFSample, Any]:
         """Return a direction mirrored about a sampled normal."""
         types = self.types
         surface = self._microfacets(si, active)

@@ -49,7 +49,9 @@ class TwoSided(BSDF):
         back = si.wi.z < 0.0
         return dataclasses.replace(si, wi=self._flip(si.wi, back)), back
 
-    def sample(self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True) -> tuple[BSDFSample, Any]:
+    def sample(
+        self, ctx: BSDFContext, si: SurfaceInteraction, sample1: Any, sample2: Any, active: Any = True
+    ) -> tuple[BSDFSample, Any]:
         """Sample the side that wi is on."""
         upright, back = self._sides(si)
         bs, weight = self.brdf_0.sample(ctx, upright, sample1, sample2, active)

@@ -47,7 +47,8 @@ class Area(Emitter):
 
     def sample_direction(self, ref: Any, sample: Any, active: Any = True) -> tuple[DirectionSample, Any]:
         """Return a direction to a point of the surface."""
-        ds = self._sample_texture(ref, sample, active) if self.by_texture else self.shape.sample_direction(ref, sample, active)
+        draw = self._sample_texture if self.by_texture else self.shape.sample_direction
+        ds = draw(ref, sample, active)
         valid = (dot(ds.d, ds.n) < 0.0) & (ds.pdf != 0.0)
         radiance = self.radiance.eval(_at(ds, self.types), active) / f.select(valid, ds.pdf, 1.0)
         return dataclasses.replace(ds, pdf=f.select(valid, ds.pdf, 0.0)), f.select(valid, radiance, 0.0)

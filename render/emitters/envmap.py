@@ -114,7 +114,8 @@ class EnvironmentMap(Emitter, Surroundings):
         x1 = f.select(x0 + 1 >= self.width, types.UInt32(0), x0 + 1)
         y0 = types.UInt32(f.max(fy, 0.0))
         top, bottom = y0 * self.width, (y0 + 1) * self.width
-        a, b, c, d = (gather(types.Color3f, self.data.array, i, active) for i in (top + x0, top + x1, bottom + x0, bottom + x1))
+        texels = (top + x0, top + x1, bottom + x0, bottom + x1)
+        a, b, c, d = (gather(types.Color3f, self.data.array, i, active) for i in texels)
         upper = a + (b - a) * wx
         lower = c + (d - c) * wx
         return types.Color3f((upper + (lower - upper) * wy) * self.scale)
@@ -182,8 +183,9 @@ def _pixels(props: Any) -> np.ndarray:
     if image.shape[2] in (1, 2):
         image = np.repeat(image[:, :, :1], 3, axis=2)
     image = image[:, :, :3]
-    if image.shape[0] < 2 or image.shape[1] < 2:
-        raise SceneError(f"envmap: the image must have at least 2 x 2 pixels, found {image.shape[1]} x {image.shape[0]}")
+    height, width = image.shape[:2]
+    if height < 2 or width < 2:
+        raise SceneError(f"envmap: the image must have at least 2 x 2 pixels, found {width} x {height}")
     if not np.isfinite(image).all():
         raise SceneError("envmap: the image holds NaN or infinite values")
     return image

@@ -61,8 +61,10 @@ class Point(Emitter):
         inverse = f.rcp(dist)
         d = offset * inverse
         ds = DirectionSample(
-            self.position + ref.p * 0.0, types.Normal3f(0.0), types.Point2f(0.5), d, dist, types.Float(1.0), types.Bool(True), types.UInt32(0)
-        )
+            # Of as many lanes as the reference points.
+            self.position + ref.p * 0.0, types.Normal3f(0.0), types.Point2f(0.5), d, dist, types.Float(1.0),
+            types.Bool(True), types.UInt32(0),
+        )  # fmt: skip
         return ds, types.Color3f(self.intensity.eval(ds, active) * (inverse * inverse))
 
     def pdf_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:

@@ -15,6 +15,7 @@ from ..registry import Parameter, register
 from .block import Block
 
 CHANNELS = {"luminance": 1, "luminance_alpha": 2, "rgb": 3, "rgba": 4, "xyz": 3, "xyza": 4}
+_COMPONENTS = ("float16", "float32", "uint32")
 # Linear sRGB to CIE XYZ (IEC 61966-2-1).
 _XYZ = ((0.412453, 0.357580, 0.180423), (0.212671, 0.715160, 0.072169), (0.019334, 0.119193, 0.950227))
 
@@ -31,7 +32,7 @@ class HDRFilm(Film):
         Parameter("crop_width", "int", None, "rendered columns (all if absent)"),
         Parameter("crop_height", "int", None, "rendered rows (all if absent)"),
         Parameter("pixel_format", "string", "rgb", "channels", choices=tuple(CHANNELS)),
-        Parameter("component_format", "string", "float16", "of written files", choices=("float16", "float32", "uint32")),
+        Parameter("component_format", "string", "float16", "of written files", choices=_COMPONENTS),
         Parameter("file_format", "string", "openexr", "of written files", choices=("openexr", "rgbe", "pfm", "exr")),
         Parameter("sample_border", "bool", False, "also sample just outside, so that edge pixels are complete"),
         Parameter("rfilter", "rfilter", None, "reconstruction filter (gaussian if absent)"),
@@ -59,8 +60,8 @@ class HDRFilm(Film):
         self._expose()
 
     def _check(self) -> None:
-        inside = all(0 <= o and c >= 1 and o + c <= s for o, c, s in zip(self._offset, self._crop, self._size, strict=True))
-        if not inside:
+        axes = zip(self._offset, self._crop, self._size, strict=True)
+        if not all(0 <= o and c >= 1 and o + c <= s for o, c, s in axes):
             raise SceneError(f"hdrfilm: crop {self._crop} at {self._offset} does not lie in a film of {self._size}")
 
     def _expose(self) -> None:
@@ -110,7 +111,7 @@ class HDRFilm(Film):
 
     def base_channels(self) -> list[str]:
         """Return the names of the channels."""
-        names = {"luminance": "Y", "rgb": "RGB", "xyz": "XYZ"}[self.pixel_format.removesuffix("_alpha").removesuffix("a") if self.has_alpha else self.pixel_format]
+        names = {"l": "Y", "r": "RGB", "x": "XYZ"}[self.pixel_format[0]]
         return list(names) + (["A"] if self.has_alpha else [])
 
     def block(self, extra: int = 0, base: bool = True) -> Block:

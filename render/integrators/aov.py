@@ -131,7 +131,7 @@ class AOV(SamplingIntegrator):
         """Return the uv between the hit and where the ray of the neighbouring pixel meets its tangent plane."""
         types = self.types
         if self._beside is None:
-            raise SceneError("aov: duv_dx and duv_dy need the sensor's rays; they cannot be nested in another integrator")
+            raise SceneError("aov: duv_dx and duv_dy need the sensor's rays and cannot be nested in an integrator")
         beside = self._beside[axis]
         n = types.Vector3f(si.n)
         t = dot(n, types.Vector3f(si.p - beside.o)) / dot(n, beside.d)

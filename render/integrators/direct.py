@@ -65,7 +65,9 @@ class Direct(SamplingIntegrator):
         for _ in range(self.bsdf_samples):
             u2 = sampler.next_2d(valid)
             u1 = sampler.next_1d(valid)
-            bs, weight = scene.bsdfs.call(index, lambda b, mask, u1=u1, u2=u2: b.sample(ctx, si, u1, u2, mask), active=valid)
+            bs, weight = scene.bsdfs.call(
+                index, lambda b, mask, u1=u1, u2=u2: b.sample(ctx, si, u1, u2, mask), active=valid
+            )
             going = valid & ((weight.x != 0.0) | (weight.y != 0.0) | (weight.z != 0.0))
             hit = scene.ray_intersect(si.spawn_ray(types.Vector3f(si.to_world(bs.wo))), False, going)
             found = scene.emitter_index(hit)

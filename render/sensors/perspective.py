@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-
 from ...jit.arrays import functions as f
 from ...jit.arrays.create import opaque
 from ...jit.arrays.linear import normalize
@@ -55,7 +54,8 @@ class Perspective(Sensor):
         if transform.has_scale():
             raise SceneError("perspective: to_world may not scale")
         if not 0.0 < self.near_clip < self.far_clip:
-            raise SceneError(f"perspective: 0 < near_clip < far_clip is needed, found {self.near_clip} and {self.far_clip}")
+            found = f"{self.near_clip} and {self.far_clip}"
+            raise SceneError(f"perspective: 0 < near_clip < far_clip is needed, found {found}")
         self.to_world = matrix_of(self.types, transform)
         self.x_fov = self.types.Float(self._x_fov())
         self._update()
@@ -68,7 +68,9 @@ class Perspective(Sensor):
             try:
                 focal = float(text)
             except ValueError:
-                raise SceneError(f"perspective: focal_length must be like '50mm', found '{self.focal_length}'") from None
+                raise SceneError(
+                    f"perspective: focal_length must be like '50mm', found '{self.focal_length}'"
+                ) from None
             diagonal = 2.0 * math.degrees(math.atan(math.sqrt(36.0**2 + 24.0**2) / (2.0 * focal)))
             return _along_x(diagonal, "diagonal", aspect)
         if not 0.0 < self.fov < 180.0:

@@ -92,8 +92,9 @@ class Sphere(Shape):
         uv = types.Point2f(azimuth * (0.5 / math.pi), f.acos(f.clip(local.z, -1.0, 1.0)) * (1.0 / math.pi))
         du = self.axes[0] * -local.y + self.axes[1] * local.x
         du = f.select(rd_2 > 0.0, du, self.axes[0])
-        outward = -n if self.inward else n
-        return t, types.Vector3f(p), types.Vector3f(outward), uv, types.Vector3f(du * (self.radius * (2.0 * math.pi))), types.Vector3f(outward)
+        dp_du = types.Vector3f(du * (self.radius * (2.0 * math.pi)))
+        outward = types.Vector3f(-n if self.inward else n)
+        return t, types.Vector3f(p), outward, uv, dp_du, outward
 
     def _distance(self, offset: Any, d: Any, found: Any) -> Any:
         """Return the distance to the hit that the accelerator found, computed again from the sphere."""
@@ -134,7 +135,8 @@ class Sphere(Shape):
         types = self.types
         n = square_to_uniform_sphere(sample, types.Vector3f)
         p = self.center + n * self.radius
-        return p, types.Normal3f(-n if self.inward else n), types.Point2f(sample.x, sample.y), f.rcp(self.surface_area())
+        normal = types.Normal3f(-n if self.inward else n)
+        return p, normal, types.Point2f(sample.x, sample.y), f.rcp(self.surface_area())
 
     def pdf_position(self, active: Any = True) -> Any:
         """Return 1 / area."""
@@ -176,7 +178,8 @@ class Sphere(Shape):
         pdf = f.select(outside, uniform_cone_pdf(cos_max), pdf_inside)
         pdf = f.select(dist > 0.0, pdf, 0.0)
         normal = types.Normal3f(-n if self.inward else n)
-        return DirectionSample(p, normal, types.Point2f(sample.x, sample.y), d, dist, pdf, types.Bool(False), types.UInt32(0))
+        uv = types.Point2f(sample.x, sample.y)
+        return DirectionSample(p, normal, uv, d, dist, pdf, types.Bool(False), types.UInt32(0))
 
     def pdf_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
         """Return the density of `sample_direction`."""

@@ -27,8 +27,8 @@ from ..warp import square_to_tent
 class BitmapTexture(Texture):
     """An image over uv, row 0 at v = 0; texel centres at (i + 0.5) / N.
 
-    8-bit files hold sRGB values and are made linear unless `raw`; others are taken as they are. Stored as floats: `data`
-    (H, W, C) is differentiable.
+    8-bit files hold sRGB values and are made linear unless `raw`; others are taken as they are. Stored as floats:
+    `data` (H, W, C) is differentiable.
     """
 
     parameters = (
