@@ -43,7 +43,7 @@ def fit(mi: Any, dr: Any, size: int, spp: int, steps: int) -> dict[str, float]:
         error = max(float(np.abs(np.array(opt[key]).ravel() - truth[key]).max()) for key in KEYS)
         if reached < 0 and error < TOLERANCE:
             reached = step + 1
-    return {"error": error, "reached": float(reached)}
+    return {"largest": error, "reached": float(reached)}
 
 
 def main() -> None:
@@ -69,7 +69,7 @@ def main() -> None:
     for systems in common.run(options, __file__, "luxgrad", "mitsuba", arguments).values():
         for system, answers in systems.items():
             for answer in answers:
-                print(f"{system}: error {answer['error']:.4f}, within {TOLERANCE} after {answer['reached']:.0f} steps")
+                print(f"{system}: error {answer['largest']:.4f}, within {TOLERANCE} after {answer['reached']:.0f} steps")
 
 
 if __name__ == "__main__":
