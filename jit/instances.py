@@ -20,6 +20,7 @@ from .arrays.nested import Nested
 from .arrays.shape import concat
 from .control import choose
 from .dtypes import Bool, UInt32
+from .runtime.evaluate import evaluate
 
 NONE = 0xFFFFFFFF  # index of no object: calls return zeros
 
@@ -73,6 +74,11 @@ def replaced(value: Any, values: Any) -> Any:
     return new
 
 
+def identities(objects: Sequence[Any]) -> list[tuple[int, int]]:
+    """Return what changes when a value of an object is rebound or gets a gradient."""
+    return [(x._n.index, x.index_ad) for o in objects for x in leaves(o)]
+
+
 class Group:
     """Objects that share code: the first of them, and a table per array value that differs."""
 
@@ -105,10 +111,12 @@ class InstanceSet:
     def __init__(self, objects: Sequence[Any], ns: Any) -> None:
         self.objects = list(objects)
         self.ns = ns
+        self.identities = identities(self.objects)
         groups: dict[Any, list[int]] = {}
         for position, obj in enumerate(self.objects):
             groups.setdefault(structure(obj), []).append(position)
         self.groups = [Group([self.objects[k] for k in members]) for members in groups.values()]
+        evaluate([t._n for g in self.groups for t in g.tables])  # together: one launch instead of one per table
         group_of, slot_of = [0] * len(self.objects), [0] * len(self.objects)
         for number, members in enumerate(groups.values()):
             for slot, position in enumerate(members):
@@ -120,6 +128,10 @@ class InstanceSet:
 
     def __len__(self) -> int:
         return len(self.objects)
+
+    def is_current(self) -> bool:
+        """Return whether the tables hold the objects' present values, and no gradients that a traversal may have cut."""
+        return all(t._ad is None for g in self.groups for t in g.tables) and self.identities == identities(self.objects)
 
     def call(self, index: Any, fn: Callable[..., Any], *args: Any, active: Any = True) -> Any:
         """Return fn(object, *args, active) per lane, for the object at `index`; zeros where there is none."""
@@ -155,3 +167,47 @@ def masked(value: Any, mask: Any) -> Any:
         return x & mask if x.dtype is Bool else select(mask, x, type(x)(0))
 
     return tree.map_arrays(zero, value)
+
+
+class InstanceArray:
+    """Objects by lane: one Python object of a set per element, chosen by an index (0xffffffff: none)."""
+
+    DRJIT_STRUCT = {"index": Any}
+
+    def __init__(self, objects: InstanceSet, index: Any) -> None:
+        self.objects, self.index = objects, index
+
+    def __len__(self) -> int:
+        return self.index._n.size
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name in ("objects", "index"):
+            raise AttributeError(name)
+        if not hasattr(self.objects.objects[0] if self.objects.objects else None, name):
+            raise AttributeError(f"the objects of this array have no method '{name}'")
+        return lambda *args: dispatch(self, lambda instance, *rest: getattr(instance, name)(*rest[:-1]), *args)
+
+
+def instances(objects: Sequence[Any], index: Any) -> InstanceArray:
+    """Return an array of the Python objects at `index` (UInt32).
+
+    >>> from luxgrad.jit.arrays.namespace import namespace
+    >>> ns = namespace("llvm", False)
+    >>> Float, UInt32 = ns.get("Float"), ns.get("UInt32")
+    >>> class Scale:
+    ...     merge_fields = ("factor",)
+    ...     def __init__(self, factor):
+    ...         self.factor = Float(factor)
+    >>> chosen = instances([Scale(2), Scale(10)], UInt32([0, 1, 1]))
+    >>> dispatch(chosen, lambda scale, x, active: scale.factor * x, Float([1, 2, 3]))
+    [2, 20, 30]
+    """
+    return InstanceArray(InstanceSet(objects, index.ns), index)
+
+
+def dispatch(inst: InstanceArray, fn: Callable[..., Any], *args: Any) -> Any:
+    """Return fn(instance, *args, active) per lane of an instance array; zeros in lanes without instance.
+
+    `active` is the mask of lanes that the call serves. Objects of one structure (see `InstanceSet`) share code.
+    """
+    return inst.objects.call(inst.index, fn, *args)

@@ -51,6 +51,9 @@ class Scene(Object):
         if len(around) > 1:
             raise SceneError(f"a scene has one environment light, found {len(around)}: {around}")
         self._environment = around[0] if around else None
+        self._surfaces: Surfaces | None = None
+        self._bsdfs: InstanceSet | None = None
+        self._emitter_set: InstanceSet | None = None
         self.accelerator_kind = "auto"
         self._accelerator: Any = None
         self._geometry: list[Any] = []
@@ -99,15 +102,13 @@ class Scene(Object):
         low, high = self._bounds()
         for emitter in self._emitters:
             emitter.set_scene((low, high))
-        self._surfaces: Surfaces | None = None
-        self._bsdfs: InstanceSet | None = None
+        self.refresh()
         unique = {id(s.bsdf): s.bsdf for s in self._shapes if s.bsdf is not None}
         self._bsdf_list = list(unique.values())
         order = {key: k for k, key in enumerate(unique)}
         self._shape_bsdf = types.UInt32([order.get(id(s.bsdf), NONE) for s in self._shapes] or [NONE])
         lights = {id(e): k for k, e in enumerate(self._emitters)}
         self._shape_emitter = types.UInt32([lights.get(id(s.emitter), NONE) for s in self._shapes] or [NONE])
-        self._emitter_set: InstanceSet | None = None
         self._weights = self._selection()
 
     def _selection(self) -> Any:
@@ -145,8 +146,13 @@ class Scene(Object):
         return self._emitter_set
 
     def refresh(self) -> None:
-        """Forget tables that hold gradients of an earlier rendering; they are built again when needed."""
-        self._bsdfs = self._emitter_set = self._surfaces = None
+        """Forget tables that are out of date or hold gradients of an earlier rendering."""
+        if self._bsdfs is not None and not self._bsdfs.is_current():
+            self._bsdfs = None
+        if self._emitter_set is not None and not self._emitter_set.is_current():
+            self._emitter_set = None
+        if self._surfaces is not None and not self._surfaces.is_current():
+            self._surfaces = None
 
     def prepare_tangents(self) -> None:
         """Compute the tangents of all tables from those of the parameters (forward mode)."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..jit.arrays import functions as f
+from ..jit.arrays import tree
 from ..jit.arrays.create import arange, zeros
 from ..jit.arrays.linear import cross, dot, normalize
 from ..jit.arrays.memops import gather
@@ -31,6 +32,7 @@ class Surfaces:
     def __init__(self, shapes: list[Any], types: Any) -> None:
         self.types, self.shapes = types, shapes
         self._attributes: dict[str, tuple[Any, int]] = {}
+        self.identities = _identities(shapes)
         self.has_normals = any(s.is_triangles and s.triangles().normals is not None for s in shapes)
         self.has_texcoords = False
         self.face_offset, counts = self._offsets()
@@ -53,6 +55,13 @@ class Surfaces:
         others = [s for s in shapes if not s.is_triangles]
         self.others = InstanceSet(others, types.ns) if others else None
         self.other_of = self._other_index() if others else None
+
+    def is_current(self) -> bool:
+        """Return whether the tables hold the shapes' present geometry, and no gradients."""
+        tables = [*self.arrays(), *(t for t, _ in self._attributes.values())]
+        if any(t._ad is not None for t in tables) or (self.others is not None and not self.others.is_current()):
+            return False
+        return self.identities == _identities(self.shapes)
 
     def arrays(self) -> list[Any]:
         """Return the tables of triangles."""
@@ -270,6 +279,15 @@ class Surfaces:
             ]
             sh_n = normalize(corners[0] * b0 + corners[1] * b1 + corners[2] * b2)
         return t, p, n, uv, dp_du, sh_n, types.Point2f(b1, b2)
+
+
+_GEOMETRY = ("to_world", "vertex_positions", "faces", "vertex_normals", "vertex_texcoords", "attributes")
+
+
+def _identities(shapes: list[Any]) -> list[tuple[int, int]]:
+    """Return what changes when an array that geometry depends on is rebound or gets a gradient."""
+    arrays = [getattr(shape, name, None) for shape in shapes for name in _GEOMETRY]
+    return [(x._n.index, x.index_ad) for x in tree.arrays(arrays)]
 
 
 def _intersect(ray: Ray, corner: Any, e1: Any, e2: Any, types: Any) -> tuple[Any, Any, Any]:

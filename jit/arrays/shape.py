@@ -10,11 +10,12 @@ from ..dtypes import DType, UInt32, promote
 from ..memory.pool import Buffer, pool
 from ..runtime.evaluate import evaluate, materialise
 from ..runtime.launch import copy
-from ..trace import LITERAL, data, resized
+from ..trace import LITERAL, counter, data, resized
 from . import tree
 from .base import ArrayBase, hooks
 from .create import arange, full
 from .flat import Flat, convert
+from .functions import select
 from .memops import evaluated, gather, scatter
 from .nested import Nested
 
@@ -59,6 +60,18 @@ def concat(parts: Sequence[Any], axis: int = 0) -> Any:
     raise TypeError(f"concat(): expected arrays of one kind, found {', '.join(type(p).__name__ for p in parts)}")
 
 
+_FEW = 64  # up to so many single values are chosen by comparisons in one kernel: copies are a launch each
+
+
+def _join_values(cls: Any, parts: list[Any]) -> Any:
+    """Return single values one after the other, unevaluated."""
+    index = cls.ns.flat(UInt32).wrap(counter(len(parts)))
+    result = cls.wrap(parts[-1]._n)
+    for k in range(len(parts) - 2, -1, -1):
+        result = select(index < k + 1, cls.wrap(parts[k]._n), result)
+    return result
+
+
 def _concat_flat(parts: list[Any]) -> Any:
     ns = next((p.ns for p in parts if p.is_diff), parts[0].ns)
     dtype: DType = parts[0].dtype
@@ -68,6 +81,11 @@ def _concat_flat(parts: list[Any]) -> Any:
     parts = [convert(cls, p) for p in parts if p._n.size or len(parts) == 1]
     if len(parts) == 1:
         return parts[0].__copy__()
+    if len(parts) <= _FEW and all(p._n.size == 1 for p in parts):
+        result = _join_values(cls, parts)
+        if any(p._ad is not None for p in parts):
+            result._ad = hooks.custom("concat", result, parts, list(range(len(parts))))  # type: ignore[misc]
+        return result
     nodes = [evaluated(p._n, "an argument of concat()") if p._n.op is not LITERAL else p._n for p in parts]
     evaluate(nodes)
     size = sum(n.size for n in nodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...jit.arrays.create import arange
+from ...jit.arrays.create import arange, opaque
 from ...jit.random import sample_tea_32
 from ..interfaces.sampler import Sampler
 from ..registry import Parameter, register
@@ -24,7 +24,7 @@ class Independent(Sampler):
         types = self.types
         self.wavefront_size = wavefront_size
         lane = arange(types.UInt32, wavefront_size)
-        state, stream = sample_tea_32(types.UInt32((self.base_seed + seed) & 0xFFFFFFFF), lane)
+        state, stream = sample_tea_32(opaque(types.UInt32, (self.base_seed + seed) & 0xFFFFFFFF), lane)
         self.rng = types.PCG32(initstate=types.UInt64(state), initseq=types.UInt64(stream))
 
     def next_1d(self, active: Any = True) -> Any:
