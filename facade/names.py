@@ -55,10 +55,11 @@ _TABLE: dict[str, str] = {
         "suspend_grad resume_grad isolate_grad ADFlag"
     ),
     "luxgrad.ad.custom": "CustomOp custom",
+    "luxgrad.ad.check": "check_grad GradientError GradientReport",
     "luxgrad.auto": "set_backend",
 }
 
-SUBMODULES = frozenset({"auto", "detail", "llvm", "mi", "scalar"})
+SUBMODULES = frozenset({"auto", "detail", "llvm", "mi", "opt", "scalar"})
 
 NAMES: dict[str, tuple[str, str]] = {}
 for _module, _words in _TABLE.items():

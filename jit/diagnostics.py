@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 import gc
 from collections.abc import Sequence
 from typing import Any
 
 from .memory.pool import pool
+from .modes import Choice
 from .runtime.history import history
 from .runtime.launch import runtime
 from .runtime.threads import default_threads
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class JitBackend(enum.IntEnum):
+class JitBackend(Choice):
     """Where arrays live and programs run; 0 stands for Python numbers."""
 
     Invalid = 0
@@ -28,7 +28,7 @@ class JitBackend(enum.IntEnum):
     LLVM = 2
 
 
-class LogLevel(enum.IntEnum):
+class LogLevel(Choice):
     """How much is printed: from `Info` on every launch."""
 
     Disable = 0
@@ -40,7 +40,7 @@ class LogLevel(enum.IntEnum):
     Trace = 6
 
 
-class KernelType(enum.IntEnum):
+class KernelType(Choice):
     """What an entry of the kernel history is."""
 
     JIT = 0

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import enum
 
-__all__ = ["ADMode", "FilterMode", "ReduceMode", "ReduceOp", "VarState", "WrapMode"]
+__all__ = ["ADMode", "Choice", "FilterMode", "ReduceMode", "ReduceOp", "VarState", "WrapMode"]
 
 
-class ReduceOp(enum.IntEnum):
+class Choice(enum.IntEnum):
+    """A named number that prints its name."""
+
+    __str__ = enum.Enum.__str__
+    __format__ = enum.Enum.__format__
+
+
+class ReduceOp(Choice):
     """How values of one place are combined."""
 
     Identity = 0
@@ -19,7 +26,7 @@ class ReduceOp(enum.IntEnum):
     Or = 6
 
 
-class ReduceMode(enum.IntEnum):
+class ReduceMode(Choice):
     """How a scatter resolves conflicts. Accepted everywhere; the fastest way that keeps results is always chosen."""
 
     Auto = 0
@@ -30,7 +37,7 @@ class ReduceMode(enum.IntEnum):
     Permute = 5
 
 
-class ADMode(enum.IntEnum):
+class ADMode(Choice):
     """The direction of a traversal: `Primal` computes values only."""
 
     Primal = 0
@@ -38,14 +45,14 @@ class ADMode(enum.IntEnum):
     Backward = 2
 
 
-class FilterMode(enum.IntEnum):
+class FilterMode(Choice):
     """How a texture is read between texel centres."""
 
     Nearest = 0
     Linear = 1
 
 
-class WrapMode(enum.IntEnum):
+class WrapMode(Choice):
     """What a texture is outside of [0, 1]."""
 
     Repeat = 0
@@ -53,7 +60,7 @@ class WrapMode(enum.IntEnum):
     Mirror = 2
 
 
-class VarState(enum.IntEnum):
+class VarState(Choice):
     """What is known of an array's elements; `Mixed`: components differ."""
 
     Invalid = 0

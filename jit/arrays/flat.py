@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..dtypes import BY_NUMPY, Bool, DType, Float32, Int32, promote
+from ..modes import VarState
 from ..ops import arith, bits, math  # noqa: F401  (enter their rows in the table)
 from ..runtime.evaluate import evaluate
-from ..trace import BITS, CAST, LITERAL, REDUCE, Node, data, literal, value_of
+from ..trace import AFTER, BITS, CAST, LITERAL, REDUCE, Node, data, is_symbolic, literal, value_of
 from . import transfer
 from .base import ArrayBase, hooks, make_binary, make_node, make_unary
 
@@ -209,6 +210,18 @@ class Flat(ArrayBase):
     def index(self) -> int:
         """Return the number of the node behind this value; equal numbers mean the same value."""
         return self._n.index
+
+    @property
+    def state(self) -> VarState:
+        """Return what is known of the elements: a constant, still to be computed, in memory, ..."""
+        n = self._n
+        if n.op is LITERAL:
+            return VarState.Literal
+        if n.op is AFTER and n.buf is None:
+            return VarState.Dirty
+        if n.buf is not None:
+            return VarState.Evaluated
+        return VarState.Symbolic if is_symbolic(n) else VarState.Unevaluated
 
     @property
     def index_ad(self) -> int:

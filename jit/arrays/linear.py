@@ -8,6 +8,7 @@ from typing import Any
 from ..ops.row import ROWS
 from . import tree
 from .base import ArrayBase
+from .create import full
 from .functions import call, select
 from .nested import Nested
 from .reduce import dot
@@ -195,11 +196,11 @@ def _inverse4(r: list[Any]) -> list[list[Any]]:
 
 
 def identity(dtype: Any, size: int = 1) -> Any:
-    """Return the identity matrix of a matrix type, or ones of another type."""
-    from .create import full
-
-    kind = dtype(1) if isinstance(dtype, type) and issubclass(dtype, Nested) else full(dtype, 1, size)
-    return kind
+    """Return the identity matrix of a matrix type, or ones of another type, for `size` elements."""
+    if not dtype.is_matrix:
+        return full(dtype, 1, size)
+    entry = full(dtype.value_t.value_t, 1, size)
+    return dtype(entry)
 
 
 __all__ = [
