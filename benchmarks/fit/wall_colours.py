@@ -69,7 +69,8 @@ def main() -> None:
     for systems in common.run(options, __file__, "luxgrad", "mitsuba", arguments).values():
         for system, answers in systems.items():
             for answer in answers:
-                print(f"{system}: error {answer['largest']:.4f}, within {TOLERANCE} after {answer['reached']:.0f} steps")
+                reached = f"within {TOLERANCE} after {answer['reached']:.0f} steps"
+                print(f"{system}: error {answer['largest']:.4f}, {reached}")
 
 
 if __name__ == "__main__":
