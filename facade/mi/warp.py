@@ -50,5 +50,4 @@ def square_to_uniform_triangle(sample: Any) -> Any:
 
 def square_to_tent(sample: Any) -> Any:
     """Return points of (-1, 1)^2 with density (1 - |x|) (1 - |y|)."""
-    p = _point(sample)
-    return current_types().Point2f(_warp.tent(p.x), _warp.tent(p.y))
+    return _warp.square_to_tent(_point(sample))

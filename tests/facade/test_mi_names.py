@@ -189,3 +189,5 @@ def test_warps_return_types_of_the_variant() -> None:
     density = mi.warp.square_to_uniform_sphere_pdf(mi.Vector3f(0, 0, 1))
     assert float(density) == pytest.approx(1 / (4 * np.pi))
     assert np.array(mi.warp.square_to_cosine_hemisphere(mi.Point2f(rng)))[2].min() >= 0
+    tent = mi.warp.square_to_tent(mi.Point2f(rng))
+    assert type(tent) is mi.Point2f and np.abs(np.array(tent)).max() < 1 and np.array(tent).std() < 0.45
