@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from luxgrad.render.traverse import traverse
 from luxgrad.render.variants import types
 from luxgrad.scenes.builtin import cornell_box, data_file
 from luxgrad.scenes.loader import load_dict, load_file
+
+
+@pytest.fixture(autouse=True)
+def plugins() -> None:
+    """Keep the real plugins, which the other tests of this folder replace."""
 
 
 def test_the_cornell_box_dictionary_loads_with_its_names() -> None:
