@@ -167,4 +167,3 @@ def log2(e: Emitter, x: Value) -> Value:
     high, low = _LOG2E[0], _LOG2E[1][x.dtype.bits]
     rest = e.fma(f, low, log1p_rest(e, f) * high)
     return _log_ends(e, x, n + e.fma(f, high, rest))
-

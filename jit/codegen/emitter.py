@@ -281,9 +281,7 @@ class Emitter:
             return Value(self, dtype, scalar)
         vector = self.type(dtype)
         first = self.raw(f"insertelement {vector} poison, {dtype.llvm} {scalar}, i32 0")
-        return self.op(
-            dtype, f"shufflevector {vector} {first}, {vector} poison, <{self.width} x i32> zeroinitializer"
-        )
+        return self.op(dtype, f"shufflevector {vector} {first}, {vector} poison, <{self.width} x i32> zeroinitializer")
 
     def extract(self, a: Value, lane: int) -> str:
         """Return one lane as a scalar."""

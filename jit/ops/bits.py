@@ -36,7 +36,9 @@ def _mul_hi(e: Emitter, dtype: DType, x: Value, y: Value) -> Value:
 
 
 def _numpy_bits(np: Any, x: Any) -> Any:
-    return np.array([[int(b) for b in format(int(v), f"0{8 * x.dtype.itemsize}b")] for v in x.view(f"u{x.dtype.itemsize}").ravel()])
+    return np.array(
+        [[int(b) for b in format(int(v), f"0{8 * x.dtype.itemsize}b")] for v in x.view(f"u{x.dtype.itemsize}").ravel()]
+    )
 
 
 def _numpy_lzcnt(np, x):  # type: ignore[no-untyped-def]

@@ -109,7 +109,6 @@ class Runtime:
         while flights and flights[0][0] <= done:
             flights.popleft()
 
-
     def shutdown(self) -> None:
         """Finish all jobs and end the workers: their code must not be unloaded under them."""
         with self.lock:
@@ -141,6 +140,8 @@ def run_group(roots: list[Node], size: int) -> None:
     program = Program(roots, size, chunk_limit())
     kernel, cached = find_kernel(program)
     launch = _bind(program, kernel)
+    if history.recording and not kernel.ir:
+        kernel.ir = source(program, kernel.parameters)  # a kernel from disk came without its text
     history.launched(kernel, program, cached, time.perf_counter() - started)
     _fill_targets(program, launch)
     runtime.run(launch)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import pickle
 
-import luxgrad as dr
 import numpy as np
 import pytest
+
+import luxgrad as dr
 from luxgrad.llvm import Float as PlainFloat
 from luxgrad.llvm.ad import Array3f, Bool, Float, Float16, Float64, Int, Int8, Int64, UInt, UInt8, UInt64
 
@@ -32,7 +33,8 @@ def test_one_array_can_be_made_of_many_things() -> None:
 @pytest.mark.parametrize(
     ("a", "b", "kind"),
     [
-        (Int(1), UInt(2), UInt), (Int8(1), UInt8(2), UInt8), (Int64(1), Float(2), Float), (UInt64(1), Float16(2), Float16),
+        (Int(1), UInt(2), UInt), (Int8(1), UInt8(2), UInt8), (Int64(1), Float(2), Float),
+        (UInt64(1), Float16(2), Float16),
         (Float(1), Float64(2), Float64), (Int(1), 2.5, Float), (UInt64(1), 0.5, Float), (Float16(1), 0.5, Float16),
         (Float(1), 3, Float), (Bool(True), 1, Int), (PlainFloat(1), Float(2), Float),
     ],

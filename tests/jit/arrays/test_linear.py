@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+import pytest
+
 import luxgrad as dr
 import luxgrad.llvm.ad as t
 import luxgrad.scalar as scalar
-import numpy as np
-import pytest
 from luxgrad.llvm.ad import Array3f, Float, Matrix2f, Matrix3f, Matrix4f
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 
-import luxgrad as dr
-import luxgrad.scalar as scalar
 import numpy as np
 import pytest
+
+import luxgrad as dr
+import luxgrad.scalar as scalar
 from luxgrad.llvm.ad import Array2f, Array3f, Array3f64, Array3i, Array33f, Bool, Float, Float64, Int
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import luxgrad as dr
-import luxgrad.llvm.ad as t
 import numpy as np
 import pytest
+
+import luxgrad as dr
+import luxgrad.llvm.ad as t
 from luxgrad.llvm.ad import Array2f, Array3f, Array22f, Bool, Float, Float64, Int, Matrix2f, TensorXf, UInt
 
 SIZES = [1, 5, 16, 4096, 4097, 100_003]

@@ -6,9 +6,10 @@ import copy
 import pickle
 from typing import Any
 
-import luxgrad as dr
 import numpy as np
 import pytest
+
+import luxgrad as dr
 from luxgrad.llvm.ad import Array3f, Bool, Float, Int, TensorXf, TensorXf64, TensorXi, TensorXu, UInt
 
 VALUES = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -16,7 +17,8 @@ VALUES = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 KEYS: list[Any] = [
     0, -1, (0, 1), (1, 2, 3), (slice(None), 1), (Ellipsis, 0), (Ellipsis, slice(None, None, -1)), (None, 0), Ellipsis,
     (slice(1, None), slice(None, None, 2), slice(3, 0, -2)), (slice(None), None), (0, Ellipsis, None), slice(2, 2),
-    [1, 0], [-1], (slice(None), [0, 2], [1, 3]), ([0, 1], slice(None), [1, 3]), (slice(None), np.array([[0, 1], [2, 0]])),
+    [1, 0], [-1], (slice(None), [0, 2], [1, 3]), ([0, 1], slice(None), [1, 3]),
+    (slice(None), np.array([[0, 1], [2, 0]])),
     (0, slice(None), [1, 1]), (0, [2, 0]), ([[0], [1]], [0, 1, 2]), (slice(None), slice(-2, None), -2),
 ]  # fmt: skip
 
