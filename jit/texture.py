@@ -54,8 +54,8 @@ class Texture:
     def _check(self, shape: Sequence[int]) -> None:
         if len(shape) != self.dimensions + 1 or 0 in shape:
             raise ValueError(
-                f"{type(self).__name__}: a tensor with {self.dimensions} dimensions and one of channels is needed, none of "
-                f"length 0; found the shape {tuple(shape)}"
+                f"{type(self).__name__}: a tensor with {self.dimensions} dimensions and one of channels is needed, "
+                f"none of length 0; found the shape {tuple(shape)}"
             )
 
     @property
@@ -125,9 +125,8 @@ class Texture:
     def _components(self, pos: Any) -> list[Any]:
         found = list(pos._c) if isinstance(pos, Nested) else [pos] if isinstance(pos, ArrayBase) else list(pos)
         if len(found) != self.dimensions:
-            raise TypeError(
-                f"{type(self).__name__}: positions of {self.dimensions} components are needed, found {type(pos).__name__}"
-            )
+            name, given = type(self).__name__, type(pos).__name__
+            raise TypeError(f"{name}: positions of {self.dimensions} components are needed, found {given}")
         return [p if isinstance(p, Flat) else self.ns.flat(self.dtype)(p) for p in found]
 
     def _sizes(self) -> list[int]:

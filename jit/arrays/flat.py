@@ -9,7 +9,7 @@ from ..dtypes import BY_NUMPY, Bool, DType, Float32, Int32, promote
 from ..modes import VarState
 from ..ops import arith, bits, math  # noqa: F401  (enter their rows in the table)
 from ..runtime.evaluate import evaluate
-from ..trace import AFTER, BITS, CAST, LITERAL, REDUCE, Node, data, is_symbolic, literal, value_of
+from ..trace import AFTER, BITS, CAST, LITERAL, REDUCE, Node, is_symbolic, literal, value_of
 from . import transfer
 from .base import ArrayBase, hooks, make_binary, make_node, make_unary
 
@@ -367,6 +367,3 @@ def reduce_node(cls: Any, value: Any, op: str) -> Node:
 def evaluate_arrays(arrays: list[Any]) -> bool:
     """Compute flat arrays; return whether there was work."""
     return evaluate([a._n for a in arrays])
-
-
-__all__ = ["Flat", "convert", "cast", "reinterpret", "wrap_literal", "promoted", "reduce_node", "data"]

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..dtypes import Bool, Float64, Int32, promote
+from ..dtypes import Bool, Int32
 from ..ops.row import ROWS, Row
 from . import tree
 from .base import ArrayBase, apply
 from .flat import Flat, convert, promoted, wrap_literal
 from .nested import Nested
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, ArrayBase) and not isinstance(value, (Flat, Nested))
 
 
 def common(values: list[Any]) -> Any:
@@ -234,6 +230,3 @@ def __getattr__(name: str) -> Any:
             _FUNCTIONS[name] = function(name)
         return _FUNCTIONS[name]
     raise AttributeError(f"no operation is called '{name}'")
-
-
-__all__ = ["call", "function", "select", "power", "zero", "one", "clip", "lerp", "square", "Float64", "promote"]

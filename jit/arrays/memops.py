@@ -8,9 +8,9 @@ from typing import Any
 from ..dtypes import Bool, UInt32
 from ..errors import SymbolicError
 from ..runtime.evaluate import evaluate, materialise
-from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, literal, resized, state
+from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, resized, state
 from .base import ArrayBase, hooks, incompatible, make_node
-from .flat import Flat, convert, wrap_literal
+from .flat import Flat, convert
 from .nested import Nested
 
 _new = object.__new__
@@ -283,6 +283,3 @@ def scatter_inc(target: Any, index: Any, active: Any = True) -> Any:
 def evaluate_all(arrays: list[Any]) -> bool:
     """Compute flat arrays and return whether there was work."""
     return evaluate([a._n for a in arrays])
-
-
-__all__ = ["gather", "scatter", "scatter_reduce", "scatter_add", "scatter_inc", "literal", "wrap_literal", "resized"]

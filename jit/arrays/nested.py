@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..dtypes import BY_NUMPY, Bool, DType, Float32, promote
+from ..dtypes import BY_NUMPY, Bool, Float32, promote
 from .base import ArrayBase
-from .flat import Flat, wrap_literal
+from .flat import Flat
 
 _new = object.__new__
 
@@ -309,5 +309,3 @@ def _swizzle(self: Any, name: str) -> Any:
 
 
 Nested.__getattr__ = _swizzle  # type: ignore[attr-defined]
-DTypeOf = DType
-__all__ = ["Nested", "elementwise", "width", "wrap_literal"]

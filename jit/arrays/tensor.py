@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..dtypes import BY_NUMPY, Bool
+from ..dtypes import BY_NUMPY
 from .base import ArrayBase, hooks
 from .flat import Flat, convert
 from .nested import Nested
@@ -345,4 +345,3 @@ for _name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "x
     setattr(Tensor, f"__i{_name}__", _inplace(_fn))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Tensor, f"__{_name}__", _comparison(getattr(operator, _name)))
-__all__ = ["Tensor", "call_tensor", "reduce_tensor", "elementwise", "matmul", "Bool"]
