@@ -72,9 +72,9 @@ def fit(
     The scene's integrator is used, path replay (`prb`) in place of plain path tracing, unless `integrator` is given.
     `optimizer`: Adam unless an optimiser or a function of the learning rate is given; the rate runs geometrically from
     `lr` to `lr_end` if that is set. Each step renders `spp` samples per pixel with a seed of its own, derived from
-    `seed`, and `spp_grad` (0: as many) for the gradient. `loss(image, target)` returns a size-1 value. Values are kept within
-    `limits`, a mapping from patterns to (low, high). `callback(FitStep)` runs after each step and may return True to
-    stop. `image_spp` is the quality of the pictures in the result (None: max(spp, 64); 0: none).
+    `seed`, and `spp_grad` (0: as many) for the gradient. `loss(image, target)` returns a size-1 value. Values are kept
+    within `limits`, a mapping from patterns to (low, high). `callback(FitStep)` runs after each step and may return
+    True to stop. `image_spp` is the quality of the pictures in the result (None: max(spp, 64); 0: none).
 
     With `checkpoint_path` the state is saved every `checkpoint_every` steps and at the end, and a run that finds the
     file goes on from there, to the same result. Raises SceneError for unknown parameters and targets of other sizes,
