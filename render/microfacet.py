@@ -113,15 +113,16 @@ class Microfacets:
         tan = f.safe_sqrt(f.fma(-cos_i, cos_i, 1.0)) / cos_i
         cot = f.rcp(tan)
         upper = f.erf(cot)
-        x = f.max(f.min(upper - (upper + 1.0) * f.erf(f.sqrt(-f.log(u.x))), 1.0), -1.0)
-        x = upper - (upper + 1.0) * f.erf(f.sqrt(-f.log(u.x)))
-        scaled = u.x * (1.0 + upper + (1.0 / math.sqrt(math.pi)) * tan * f.exp(-cot * cot))
+        # At 0 and 1 the slopes are infinite.
+        ux, uy = f.clip(u.x, 1e-6, 1.0 - 1e-6), f.clip(u.y, 1e-6, 1.0 - 1e-6)
+        x = upper - (upper + 1.0) * f.erf(f.sqrt(-f.log(ux)))
+        scaled = ux * (1.0 + upper + (1.0 / math.sqrt(math.pi)) * tan * f.exp(-cot * cot))
         for _ in range(3):
             slope = erfinv(x)
             value = 1.0 + x + (1.0 / math.sqrt(math.pi)) * tan * f.exp(-slope * slope) - scaled
             derivative = 1.0 - slope * tan
             x = x - value / derivative
-        return erfinv(x), erfinv(f.fma(2.0, u.y, -1.0))
+        return erfinv(x), erfinv(f.fma(2.0, uy, -1.0))
 
 
 def erfinv(x: Any) -> Any:

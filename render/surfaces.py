@@ -138,7 +138,9 @@ class Surfaces:
     def interaction(self, ray: Ray, pi: Preliminary, exact: bool) -> SurfaceInteraction:
         """Return the surface point that a ray hit; `exact` computes the hit again (gradients, double precision)."""
         types = self.types
-        if self.others is None:
+        if not self.shapes:
+            parts = self._nowhere()
+        elif self.others is None:
             parts = self._triangle_point(ray, pi, pi.valid, exact)
         elif not self.triangles:
             parts = self._other_point(ray, pi, pi.valid)
@@ -166,6 +168,13 @@ class Surfaces:
             barycentric,
             self,
         )
+
+    def _nowhere(self) -> tuple[Any, ...]:
+        """Return what stands for a hit in a scene without shapes."""
+        types = self.types
+        n = types.Vector3f(0.0, 0.0, 1.0)
+        uv = types.Point2f(0.0)
+        return types.Float(0.0), types.Vector3f(0.0), n, uv, types.Vector3f(1.0, 0.0, 0.0), n, uv
 
     def _mixed_point(self, ray: Ray, pi: Preliminary, exact: bool) -> Any:
         from ..jit.control import choose

@@ -16,6 +16,8 @@ from luxgrad.render.registry import Parameter, register
 @pytest.fixture(autouse=True)
 def empty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give every test an empty registry that looks into no folder."""
+    for kind in registry.KINDS:
+        registry.known(kind)  # plugins that are first imported while the list is replaced would be lost
     monkeypatch.setattr(registry, "_entries", {})
     monkeypatch.setattr(registry, "_walked", set(registry.KINDS))
 
