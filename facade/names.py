@@ -20,11 +20,10 @@ _TABLE: dict[str, str] = {
         "zeros ones full empty arange linspace opaque make_opaque zeros_like ones_like full_like empty_like"
     ),
     f"{_ARRAYS}.reduce": "reduce sum prod min max mean all any none count dot",
-    f"{_ARRAYS}.linear": (
-        "abs_dot norm squared_norm normalize cross matmul transpose diag trace frob det inverse identity"
-    ),
+    f"{_ARRAYS}.linear": ("abs_dot norm squared_norm normalize cross matmul diag trace frob det inverse identity"),
     f"{_ARRAYS}.memops": "gather scatter scatter_reduce scatter_add scatter_inc",
     f"{_ARRAYS}.shape": ("concat ravel unravel width shape tile repeat take slice=slice_ meshgrid reverse reshape"),
+    f"{_ARRAYS}.rearrange": "expand_dims squeeze transpose moveaxis swapaxes stack binary_search",
     f"{_ARRAYS}.scan": "compress prefix_sum cumsum block_sum block_reduce block_prefix_sum",
     "luxgrad.jit.constants": (
         "pi e inf nan two_pi inv_pi inv_two_pi inv_four_pi sqrt_pi inv_sqrt_pi sqrt_two inv_sqrt_two sqrt_two_pi "

@@ -170,3 +170,31 @@ def test_tensor_in_a_loop() -> None:
     _, t = dr.while_loop((UInt(0), t), lambda i, t: i < 3, lambda i, t: (i + 1, t * 2))
     assert same(t, VALUES * 8)
     assert same(dr.select(Bool(True), t, 0), VALUES * 8)
+
+
+def test_dimensions_are_added_removed_and_exchanged() -> None:
+    t = TensorXf(VALUES)
+    assert same(dr.expand_dims(t, 1), VALUES[:, None]) and same(dr.squeeze(t[:1, :, :1]), VALUES[0, :, 0])
+    assert same(dr.squeeze(t[:1, :, :1], -1), VALUES[:1, :, 0]) and same(dr.transpose(t), VALUES.T)
+    assert same(dr.transpose(t, (1, 0, 2)), VALUES.transpose(1, 0, 2)) and same(t.T, VALUES.T)
+    assert same(dr.moveaxis(t, 0, -1), np.moveaxis(VALUES, 0, -1)) and same(dr.swapaxes(t, 0, 2), VALUES.swapaxes(0, 2))
+    for axis in (0, 1, -1):
+        assert same(dr.stack([t, t + 1], axis), np.stack([VALUES, VALUES + 1], axis))
+    for wrong in (lambda: dr.squeeze(t, 0), lambda: dr.transpose(t, (0, 0, 1)), lambda: dr.stack([t, t[0]])):
+        with pytest.raises(RuntimeError):
+            wrong()
+    with pytest.raises(TypeError, match="tensor is needed"):
+        dr.squeeze(Float(1))
+
+
+def test_binary_search() -> None:
+    rng = np.random.default_rng(0)
+    for size in (0, 1, 2, 7, 100):
+        values = np.sort(rng.random(size)).astype(np.float32)
+        queries = np.append(rng.random(50), [-1, 2]).astype(np.float32)
+        table, wanted = Float(values), np.searchsorted(values, queries)
+        found = dr.binary_search(0, size, lambda i, t=table, q=Float(queries): dr.gather(Float, t, i) < q)
+        assert np.array_equal(np.broadcast_to(np.array(found), 52), wanted)
+    found = dr.binary_search(UInt(0, 3), UInt(3, 5), lambda i: dr.gather(Float, Float(1, 2, 3, 4, 5, 9), i) < 2.5)
+    assert list(found) == [2, 3]
+    assert dr.binary_search(0, 10, lambda i: i < 7) == 7
