@@ -74,9 +74,7 @@ class Runtime:
         """Use `count` threads from now on; running jobs finish first."""
         if count < 1:
             raise ValueError(f"the number of threads must be positive, found {count}")
-        if self._threads is not None:
-            self._threads.stop()
-            self._threads = None
+        self.shutdown()
         self.thread_count = count
 
     def sync(self) -> None:
@@ -115,6 +113,7 @@ class Runtime:
             if self._threads is not None:
                 self._threads.stop()
                 self._threads = None
+                self.in_flight.clear()
 
 
 def _after_fork() -> None:

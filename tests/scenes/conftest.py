@@ -113,6 +113,8 @@ _BASES: dict[str, type[Fake]] = {"obj": Mesh}
 @pytest.fixture(autouse=True)
 def plugins(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Replace the registry by the plugins above for one test."""
+    for kind in registry.KINDS:
+        registry.known(kind)  # plugins that are first imported while the list is replaced would be lost
     monkeypatch.setattr(registry, "_entries", {})
     monkeypatch.setattr(registry, "_walked", set(registry.KINDS))
     for (kind, name), table in _TABLES.items():
