@@ -192,8 +192,8 @@ def test_binary_search() -> None:
     for size in (0, 1, 2, 7, 100):
         values = np.sort(rng.random(size)).astype(np.float32)
         queries = np.append(rng.random(50), [-1, 2]).astype(np.float32)
-        table, wanted = Float(values), np.searchsorted(values, queries)
-        found = dr.binary_search(0, size, lambda i, t=table, q=Float(queries): dr.gather(Float, t, i) < q)
+        table, wanted, sought = Float(values), np.searchsorted(values, queries), Float(queries)
+        found = dr.binary_search(0, size, lambda i, t=table, q=sought: dr.gather(Float, t, i) < q)
         assert np.array_equal(np.broadcast_to(np.array(found), 52), wanted)
     found = dr.binary_search(UInt(0, 3), UInt(3, 5), lambda i: dr.gather(Float, Float(1, 2, 3, 4, 5, 9), i) < 2.5)
     assert list(found) == [2, 3]
