@@ -145,6 +145,12 @@ class Scene(Object):
                 self._emitter_set = InstanceSet(self._emitters, self.types.ns)
         return self._emitter_set
 
+    def prepare(self) -> None:
+        """Build all tables and the accelerator now: within a loop their derivatives would come after the loop's."""
+        _ = self.accelerator, self.surfaces, self.bsdfs
+        if self._emitters:
+            _ = self.emitter_set
+
     def refresh(self) -> None:
         """Forget tables that are out of date or hold gradients of an earlier rendering."""
         if self._bsdfs is not None and not self._bsdfs.is_current():
@@ -300,6 +306,20 @@ class Scene(Object):
         """Return the radiance along a sampled direction, with gradients."""
         at = Reference(ref.p)
         return self.emitter_set.call(ds.emitter, lambda e, mask: e.eval_direction(at, ds, mask), active=active)
+
+    def emitter_position(self, ds: DirectionSample, active: Any = True) -> Any:
+        """Return the place of a sampled light, with gradients where lights without extent can be moved."""
+        from ..ad.api import grad_enabled
+
+        if not grad_enabled([getattr(e, "position", None) for e in self._emitters]):
+            return ds.p
+        return self.emitter_set.call(ds.emitter, lambda e, mask: e.place(ds), active=active)
+
+    def is_environment(self, index: Any) -> Any:
+        """Return the mask of indices of the light around the scene."""
+        if self._environment is None:
+            return self.types.Bool(False)
+        return index == self._emitters.index(self._environment)
 
     def eval_emitter(self, si: SurfaceInteraction, index: Any, active: Any = True) -> Any:
         """Return the radiance of the lights that rays found."""

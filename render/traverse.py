@@ -214,8 +214,8 @@ class SceneParameters:
         order = sorted(told.values(), key=lambda item: -self._depth.get(id(item[0]), 0))
         for obj, keys in order:
             obj.parameters_changed(sorted(keys))
-        for key in changed:
-            entry = self._entries[key]
+        # What objects derived themselves (normals of moved vertices) is no change of the next update.
+        for entry in self._entries.values():
             entry.seen = identity(entry.value)
         self._dirty.clear()
         return order

@@ -76,3 +76,7 @@ class Point(Emitter):
         offset = self.position - ref.p
         inverse = f.rcp(norm(offset))
         return self.types.Color3f(self.intensity.eval(ds, active) * (inverse * inverse))
+
+    def place(self, ds: DirectionSample) -> Any:
+        """Return the position."""
+        return self.position + ds.p * 0.0

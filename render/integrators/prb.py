@@ -12,11 +12,12 @@ from typing import Any
 
 from ...ad import api
 from ...jit.arrays import functions as f
-from ...jit.arrays.linear import normalize
+from ...jit.arrays.linear import dot, normalize
 from ...jit.control import while_loop
+from ...jit.instances import leaves
 from ..interfaces.bsdf import BSDFContext, BSDFFlags
 from ..interfaces.integrator import SamplingIntegrator
-from ..interfaces.records import Ray
+from ..interfaces.records import Preliminary, Ray
 from ..registry import Parameter, register
 from ..scene import Reference
 from .common import pass_lights
@@ -42,6 +43,7 @@ class ReplayState:
     valid: Any
     tangent: Any  # of the radiance, in forward mode
     sampler: Any
+    previous: Any = None  # ray and hit of the previous vertex, where geometry has gradients
 
 
 @register("integrator", "prb")
@@ -93,6 +95,10 @@ class PRB(SamplingIntegrator):
             types.Float(1.0), types.Bool(True), types.Bool(active) & (self.max_depth != 0),
             types.Bool(False), zero, sampler.loop_state(),
         )  # fmt: skip
+        if primal is not None and self._moving(scene):
+            number, index = types.Float(0.0), types.UInt32(0)
+            nothing = Preliminary(number, number, number, index, index, types.Bool(False))
+            state.previous = (Ray(state.o, state.d, state.maxt), nothing)
 
         def body(s: ReplayState, g: Any) -> tuple[ReplayState, Any]:
             sampler.set_loop_state(s.sampler)
@@ -105,6 +111,13 @@ class PRB(SamplingIntegrator):
         sampler.set_loop_state(state.sampler)
         return state  # type: ignore[no-any-return]
 
+    @staticmethod
+    def _moving(scene: Any) -> bool:
+        """Return whether any geometry has gradients."""
+        with api.resume_grad():
+            surfaces = scene.surfaces
+            return api.grad_enabled(surfaces.arrays(), [leaves(s) for s in scene.shapes() if not s.is_triangles])
+
     def vertex(self, scene: Any, sampler: Any, s: ReplayState, primal: bool, gradient: Any, forward: bool) -> None:
         """Extend the paths by one vertex."""
         types, ctx = self.types, BSDFContext()
@@ -113,8 +126,8 @@ class PRB(SamplingIntegrator):
         pi = scene.ray_intersect_preliminary(ray, s.depth == 0, s.active)
         with api.resume_grad(when=attach):
             si = scene.surfaces.interaction(ray, pi, scene.exact(ray))
-            if attach:
-                self._follow_previous(s, si)
+            if s.previous is not None:
+                self._follow_previous(scene, s, si)
             emitted = self.emission(scene, s, si)
         active_next = s.active & (s.depth + 1 < self.depth_limit) & si.is_valid()
         index = scene.bsdf_index(si)
@@ -124,9 +137,10 @@ class PRB(SamplingIntegrator):
         ds, em_weight = scene.sample_emitter_direction(plain, sampler.next_2d(), True, active_em)
         active_em = active_em & (ds.pdf != 0.0)
         with api.resume_grad(when=attach):
+            d = ds.d
             if attach:
-                em_weight = self._attached_weight(scene, si, ds, em_weight, active_em)
-            wo = si.to_local(ds.d)
+                d, em_weight = self._attached_light(scene, si, ds, em_weight, active_em)
+            wo = si.to_local(d)
             value, pdf = scene.bsdfs.call(index, lambda b, mask: b.eval_pdf(ctx, si, wo, mask), active=active_em)
             mis = f.select(ds.delta, 1.0, mis_weight(ds.pdf, api.detach(pdf)))
             direct = f.select(active_em, s.beta * mis * value * em_weight, 0.0)
@@ -136,14 +150,16 @@ class PRB(SamplingIntegrator):
         s.L = types.Color3f(f.select(s.active, s.L + seen if primal else s.L - seen, s.L))
         if attach:
             self._differentiate(scene, s, si, bs, index, active_next, (emitted, direct), gradient, forward)
+        if s.previous is not None:
+            s.previous = (ray, pi)
         self.advance(sampler, s, plain, bs, weight, active_next)
 
-    def _follow_previous(self, s: ReplayState, si: Any) -> None:
-        """Let si.wi move with this vertex (the previous one is held still)."""
-        if api.grad_enabled(si.p):
-            later = si.valid & (s.depth > 0)
-            moved = si.to_local(normalize(s.prev_p - si.p))
-            si.wi = type(si.wi)(f.select(later, moved, si.wi))
+    def _follow_previous(self, scene: Any, s: ReplayState, si: Any) -> None:
+        """Let si.wi move with the previous vertex; this one slides along the ray, which turns nothing."""
+        ray, pi = s.previous
+        before = scene.surfaces.interaction(ray, pi, True)
+        moved = si.to_local(normalize(self.types.Vector3f(before.p - api.detach(si.p))))
+        si.wi = type(si.wi)(f.select(si.valid & pi.valid & (s.depth > 0), moved, si.wi))
 
     def emission(self, scene: Any, s: ReplayState, si: Any) -> Any:
         """Return the throughput-weighted light that the present ray found."""
@@ -161,11 +177,21 @@ class PRB(SamplingIntegrator):
         radiance = scene.eval_emitter(si, index, s.active)
         return types.Color3f(f.select(s.active, s.beta * mis * radiance, 0.0))
 
-    def _attached_weight(self, scene: Any, si: Any, ds: Any, em_weight: Any, active: Any) -> Any:
-        """Return radiance / pdf of the sampled light with gradients; the density is held fixed."""
+    def _attached_light(self, scene: Any, si: Any, ds: Any, em_weight: Any, active: Any) -> tuple[Any, Any]:
+        """Return direction and radiance / pdf of the sampled light with gradients; the density is held fixed.
+
+        The point on the light stays where it is: seen from a surface that moves its direction and solid angle change.
+        """
+        d = ds.d
         radiance = scene.eval_emitter_direction(si, ds, active)
         scale = f.select(ds.pdf != 0.0, 1.0 / f.select(ds.pdf != 0.0, ds.pdf, 1.0), 0.0)
-        return api.replace_grad(em_weight, f.select(active, radiance * scale, 0.0))
+        target = scene.emitter_position(ds, active)
+        if api.grad_enabled(si.p) or api.grad_enabled(target):
+            infinite = scene.is_environment(ds.emitter)
+            d = f.select(infinite, ds.d, normalize(self.types.Vector3f(target - si.p)))
+            scale = scale * f.select(infinite | ds.delta, 1.0, _solid_angle_change(si.p, ds.p, ds.n))
+            d = api.replace_grad(ds.d, self.types.Vector3f(d))
+        return d, api.replace_grad(em_weight, f.select(active, radiance * scale, 0.0))
 
     def _differentiate(
         self, scene: Any, s: ReplayState, si: Any, bs: Any, index: Any, active: Any,
@@ -173,11 +199,26 @@ class PRB(SamplingIntegrator):
     ) -> None:  # fmt: skip
         """Send the derivative of this vertex: of what was seen here, and of the factor on what is still to come."""
         types = self.types
+        plain = _plain(si)
+        d = types.Vector3f(plain.to_world(bs.wo))
+        hit = None
+        if s.previous is not None:
+            ray = plain.spawn_ray(d)
+            pi = scene.ray_intersect_preliminary(ray, False, active)
+            hit = _plain(scene.surfaces.interaction(ray, pi, scene.exact(ray)))
         with api.resume_grad():
-            wo = types.Vector3f(bs.wo)
-            value = scene.bsdfs.call(index, lambda b, mask: b.eval(BSDFContext(), si, wo, mask), active=active)
-            plain = api.detach(value)
-            inverse = f.select(plain != 0.0, 1.0 / f.select(plain != 0.0, plain, 1.0), 0.0)
+            change: Any = 1.0
+            if hit is not None:
+                # The next vertex stays where it is.
+                moved = normalize(types.Vector3f(hit.p - si.p))
+                d = api.replace_grad(d, types.Vector3f(f.select(hit.valid, moved, d)))
+                change = f.select(hit.valid, _solid_angle_change(si.p, hit.p, hit.n), 1.0)
+            wo = types.Vector3f(si.to_local(d))
+            # Sampled with a density (not along a delta lobe), the next ray's share is the value over that density.
+            active = active & ((bs.sampled_type & int(BSDFFlags.Delta)) == 0)
+            value = scene.bsdfs.call(index, lambda b, mask: b.eval(BSDFContext(), si, wo, mask), active=active) * change
+            fixed = api.detach(value)
+            inverse = f.select(fixed != 0.0, 1.0 / f.select(fixed != 0.0, fixed, 1.0), 0.0)
             # d log(value) on the radiance to come: its factor value / pdf has a fixed density.
             to_come = f.select(active, s.L * (value * inverse), 0.0)
             total = types.Color3f(seen[0] + seen[1] + to_come)
@@ -220,6 +261,7 @@ class PRB(SamplingIntegrator):
     def render_backward(self, scene: Any, image_gradient: Any, sensor: Any, seed: int, spp: int) -> None:
         """Accumulate the gradients of all parameters from that of the image."""
         film = sensor.film()
+        scene.prepare()
         with api.suspend_grad():
             sampler, spp, lanes = self.prepare(sensor, seed, spp)
             ray, position = self.sample_rays(sensor, sampler, spp, lanes)
@@ -240,6 +282,7 @@ class PRB(SamplingIntegrator):
     def render_forward(self, scene: Any, sensor: Any, seed: int, spp: int) -> Any:
         """Return the image's tangent from those of the parameters."""
         film = sensor.film()
+        scene.prepare()
         scene.prepare_tangents()
         with api.suspend_grad():
             sampler, spp, lanes = self.prepare(sensor, seed, spp)
@@ -250,6 +293,15 @@ class PRB(SamplingIntegrator):
             alpha = self.types.Bool(False)
             block.put(position.x, position.y, self.channels(film, state.tangent, alpha, []))
             return film.develop(block)
+
+
+def _solid_angle_change(p: Any, target: Any, n: Any) -> Any:
+    """Return 1, with the derivative of the logarithm of the solid angle that a fixed surface element fills from p."""
+    offset = type(n)(target - p)
+    squared = dot(offset, offset)
+    angle = f.abs(dot(offset, n)) / (squared * f.sqrt(squared))
+    fixed = api.detach(angle)
+    return angle * f.select(fixed > 0.0, 1.0 / f.select(fixed > 0.0, fixed, 1.0), 0.0)
 
 
 def _plain(value: Any) -> Any:

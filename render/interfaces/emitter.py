@@ -59,3 +59,7 @@ class Emitter(Object):
     def eval_direction(self, ref: Any, ds: DirectionSample, active: Any = True) -> Any:
         """Return the radiance along a direction that `sample_direction` chose, with gradients."""
         raise NotImplementedError(f"{type(self).__name__}.eval_direction()")
+
+    def place(self, ds: DirectionSample) -> Any:
+        """Return the point that `ds` leads to, with gradients if the light has a `position` of its own."""
+        return ds.p

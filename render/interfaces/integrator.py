@@ -81,6 +81,7 @@ class SamplingIntegrator(Integrator):
         """Return the image, a tensor (height, width, channels)."""
         film = sensor.film()
         sampler, spp, lanes = self.prepare(sensor, seed, spp)
+        scene.prepare()
         ray, position = self.sample_rays(sensor, sampler, spp, lanes)
         color, alpha, extra = self.sample(scene, sampler, ray)
         block = film.block(len(extra))

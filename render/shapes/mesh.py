@@ -60,6 +60,7 @@ class Mesh(Shape):
         self.vertex_texcoords = flat(texcoords) if texcoords is not None else types.Float()
         self.attributes = {name: flat(values) for name, values in (attributes or {}).items()}
         self._table: Any = None
+        self._derived: Any = None  # which normals were computed from the vertices here
 
     def traverse(self, callback: TraversalCallback) -> None:
         """Report the arrays besides material and light."""
@@ -82,7 +83,8 @@ class Mesh(Shape):
             )
         if not keys or "vertex_positions" in keys or "faces" in keys:
             self._table = None
-            if self.has_normals and "vertex_normals" not in keys:
+            derived = self._derived is not None and self._derived == _identity(self.vertex_normals)
+            if self.has_normals and (derived or "vertex_normals" not in keys):
                 self.recompute_vertex_normals()
 
     def recompute_vertex_normals(self) -> None:
@@ -107,6 +109,7 @@ class Mesh(Shape):
         size = norm(total)
         unit = f.select(size > 0.0, total / f.select(size > 0.0, size, 1.0), types.Vector3f(1.0, 0.0, 0.0))
         self.vertex_normals.assign(ravel(unit))
+        self._derived = _identity(self.vertex_normals)
 
     def vertex_count(self) -> int:
         """Return the number of vertices."""
@@ -194,6 +197,10 @@ class Mesh(Shape):
     def pdf_position(self, active: Any = True) -> Any:
         """Return 1 / area."""
         return self._areas()[1]
+
+
+def _identity(x: Any) -> tuple[int, int]:
+    return x._n.index, x.index_ad
 
 
 def _search(cumulative: Any, target: Any, count: int, types: Any, active: Any) -> Any:
