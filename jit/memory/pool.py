@@ -19,12 +19,12 @@ _HUGE = 1 << 21  # bytes of a huge page
 
 
 class Buffer:
-    """Elements in memory; its block returns to the pool when the last node that holds it is freed."""
+    """Elements in memory: a block of a pool, to which it returns with the last reference, or memory of an `owner`."""
 
-    __slots__ = ("ptr", "nbytes", "block", "owner", "__weakref__")
+    __slots__ = ("ptr", "nbytes", "block", "owner", "pool", "__weakref__")
 
-    def __init__(self, ptr: int, nbytes: int, block: int, owner: Any) -> None:
-        self.ptr, self.nbytes, self.block, self.owner = ptr, nbytes, block, owner
+    def __init__(self, ptr: int, nbytes: int, block: int, owner: Any, pool: Pool | None = None) -> None:
+        self.ptr, self.nbytes, self.block, self.owner, self.pool = ptr, nbytes, block, owner, pool
 
     @property
     def foreign(self) -> bool:
@@ -32,8 +32,8 @@ class Buffer:
         return self.owner is not None
 
     def __del__(self) -> None:
-        if self.owner is None:
-            _pool.release(self.ptr, self.block)
+        if self.pool is not None:
+            self.pool.release(self.ptr, self.block)
 
 
 def block_size(nbytes: int) -> int:
@@ -75,7 +75,7 @@ class Pool:
             self.live += block
             if self.live > self.live_peak:
                 self.live_peak = self.live
-        return Buffer(ptr, nbytes, block, None)
+        return Buffer(ptr, nbytes, block, None, self)
 
     def release(self, ptr: int, block: int) -> None:
         """Take a block back."""

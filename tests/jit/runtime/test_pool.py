@@ -25,39 +25,32 @@ def test_random_requests_never_overlap():
         if live and rng.random() < 0.5:
             live.pop(rng.randrange(len(live)))
         else:
-            nbytes = int(2 ** rng.uniform(6, 20))
-            ptr = None
-            buffer = pool.allocate(nbytes)
-            ptr = buffer.ptr
-            assert ptr % 64 == 0
-            buffer.owner = pool  # not returned to the library's own pool when freed
-            live.append(_Held(pool, ptr, buffer.block))
-    spans = sorted((h.ptr, h.ptr + h.block) for h in live)
+            buffer = pool.allocate(int(2 ** rng.uniform(6, 20)))
+            assert buffer.ptr % 64 == 0
+            live.append(buffer)
+    spans = sorted((b.ptr, b.ptr + b.block) for b in live)
     assert all(a[1] <= b[0] for a, b in zip(spans, spans[1:], strict=False))
-    assert pool.live == sum(h.block for h in live)
+    assert pool.live == sum(b.block for b in live)
+    del buffer
     live.clear()
     assert pool.live == 0
     reserved = pool.reserved
     for _ in range(100):
-        _Held(pool, pool.allocate(1000).ptr, block_size(1000))
+        pool.allocate(1000)
     assert pool.reserved == reserved
 
 
-class _Held:
-    """Returns its block to a pool when dropped."""
-
-    def __init__(self, pool: Pool, ptr: int, block: int) -> None:
-        self.pool, self.ptr, self.block = pool, ptr, block
-
-    def __del__(self) -> None:
-        self.pool.release(self.ptr, self.block)
+def test_blocks_return_to_the_pool_they_came_from():
+    a, b = Pool(), Pool()
+    kept = b.allocate(1000)
+    ptr = a.allocate(1000).ptr
+    assert (a.live, b.live) == (0, kept.block)
+    assert a.allocate(1000).ptr == ptr
 
 
 def test_flush_returns_large_blocks():
     pool = Pool()
-    buffer = pool.allocate(8 << 20)
-    buffer.owner = pool
-    pool.release(buffer.ptr, buffer.block)
+    pool.allocate(8 << 20)
     assert pool.reserved >= 8 << 20 and pool.live == 0
     pool.flush()
     assert pool.reserved < 8 << 20
