@@ -130,7 +130,7 @@ class InstanceSet:
         return len(self.objects)
 
     def is_current(self) -> bool:
-        """Return whether the tables hold the objects' present values, and no gradients that a traversal may have cut."""
+        """Return whether the tables hold the objects' present values, without gradients a traversal may have cut."""
         return all(t._ad is None for g in self.groups for t in g.tables) and self.identities == identities(self.objects)
 
     def call(self, index: Any, fn: Callable[..., Any], *args: Any, active: Any = True) -> Any:
@@ -178,7 +178,7 @@ class InstanceArray:
         self.objects, self.index = objects, index
 
     def __len__(self) -> int:
-        return self.index._n.size
+        return int(self.index._n.size)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("objects", "index"):

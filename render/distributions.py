@@ -35,9 +35,10 @@ class Bilinear2D:
             self.levels.append((_flat(types, blocks), blocks.shape[1]))
             level = blocks.sum((2, 3))
 
-    def _corners(self, x: Any, y: Any, active: Any) -> list[Any]:
+    def _corners(self, x: Any, y: Any, active: Any) -> tuple[Any, Any, Any, Any]:
         base = y * self.width + x
-        return [gather(self.types.Float, self.values, base + i, active) for i in (0, 1, self.width, self.width + 1)]
+        corners = [gather(self.types.Float, self.values, base + i, active) for i in (0, 1, self.width, self.width + 1)]
+        return corners[0], corners[1], corners[2], corners[3]
 
     def sample(self, u: Any, active: Any = True) -> tuple[Any, Any]:
         """Return a point of the unit square and its density."""

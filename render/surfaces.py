@@ -15,15 +15,12 @@ from ..jit.arrays import tree
 from ..jit.arrays.create import arange, zeros
 from ..jit.arrays.linear import cross, dot, normalize
 from ..jit.arrays.memops import gather
-from ..jit.arrays.shape import concat, ravel
+from ..jit.arrays.shape import concat
 from ..jit.control import outside
 from ..jit.errors import SceneError
 from ..jit.instances import NONE, InstanceSet
-from .accel.geometry import Triangles
 from .interfaces.records import Frame, Preliminary, Ray, SurfaceInteraction, coordinate_system
-from .shapes.common import TriangleData
-
-RECORD = 16  # words per triangle: corner 0-2, edges 3-5 and 6-8, normal 9-11, dp_du 12-14
+from .triangles import RECORD, TriangleTables, interleave
 
 
 class Surfaces:
@@ -33,25 +30,13 @@ class Surfaces:
         self.types, self.shapes = types, shapes
         self._attributes: dict[str, tuple[Any, int]] = {}
         self.identities = _identities(shapes)
-        self.has_normals = any(s.is_triangles and s.triangles().normals is not None for s in shapes)
-        self.has_texcoords = False
-        self.face_offset, counts = self._offsets()
-        self.geometry: list[Any] = []
-        records, texcoords, normals = [], [], []
-        for shape in shapes:
-            if shape.is_triangles:
-                record, uv, normal, triangles = self._records(shape.triangles())
-                records.append(record)
-                texcoords.append(uv)
-                normals.append(normal)
-                self.geometry.append(triangles)
-            else:
-                self.geometry.append(shape.geometry())
-        self.triangles = any(counts)
-        if self.triangles:
-            self.records = concat(records)
-            self.texcoords = concat(texcoords)
-            self.normals = concat([n for n in normals if n is not None]) if self.has_normals else None
+        flat = [shape for shape in shapes if shape.is_triangles]
+        self.tables = TriangleTables(flat, types)
+        self.triangles = self.tables.count > 0
+        numbers, geometry = iter(self.tables.first), iter(self.tables.geometry)
+        first = [int(next(numbers)) if shape.is_triangles else 0 for shape in shapes]
+        self.face_offset = types.UInt32(first or [0])
+        self.geometry: list[Any] = [next(geometry) if s.is_triangles else s.geometry() for s in shapes]
         others = [s for s in shapes if not s.is_triangles]
         self.others = InstanceSet(others, types.ns) if others else None
         self.other_of = self._other_index() if others else None
@@ -65,19 +50,7 @@ class Surfaces:
 
     def arrays(self) -> list[Any]:
         """Return the tables of triangles."""
-        return (
-            [self.records, self.texcoords, *([self.normals] if self.normals is not None else [])]
-            if self.triangles
-            else []
-        )
-
-    def _offsets(self) -> tuple[Any, list[int]]:
-        counts = []
-        for shape in self.shapes:
-            faces = shape.triangles().faces if shape.is_triangles else np.zeros((0, 3), np.uint32)
-            counts.append(len(faces) if isinstance(faces, np.ndarray) else len(faces) // 3)
-        offsets = np.concatenate([[0], np.cumsum(counts)[:-1]]) if counts else np.zeros(1)
-        return self.types.UInt32([int(o) for o in offsets]), counts
+        return self.tables.arrays()
 
     def _other_index(self) -> Any:
         index, number = [], 0
@@ -85,55 +58,6 @@ class Surfaces:
             index.append(NONE if shape.is_triangles else number)
             number += not shape.is_triangles
         return self.types.UInt32(index)
-
-    def _records(self, data: TriangleData) -> tuple[Any, Any, Any, Triangles]:
-        types = self.types
-        count = len(data.faces) if isinstance(data.faces, np.ndarray) else len(data.faces) // 3
-        faces = data.faces if not isinstance(data.faces, np.ndarray) else types.UInt32(data.faces.ravel())
-        positions = ravel_points(data.positions)
-        every = arange(types.UInt32, count)
-        index = gather(types.Vector3u, faces, every)
-        a, b, c = (gather(types.Point3f, positions, i) for i in index)
-        e1, e2 = b - a, c - a
-        sign = -1.0 if data.flip_normals else 1.0
-        n = normalize(cross(e1, e2)) * sign
-        uv = self._texcoords(data, index, count)
-        dp_du = self._tangent(e1, e2, uv)
-        pad = types.Float(0.0)
-        record = _interleave([*a, *e1, *e2, *n, *dp_du, pad], count)
-        normals = None
-        if self.has_normals:
-            corners = [n, n, n]
-            if data.normals is not None:
-                corners = [gather(types.Vector3f, data.normals, i) * sign for i in index]
-            normals = _interleave([x for corner in corners for x in corner], count)
-        vertices = positions.numpy().reshape(-1, 3).astype(np.float32)
-        return (
-            record,
-            _interleave([x for corner in uv for x in corner], count),
-            normals,
-            Triangles(vertices, faces.numpy().reshape(-1, 3)),
-        )
-
-    def _texcoords(self, data: TriangleData, index: Any, count: int) -> list[Any]:
-        types = self.types
-        if data.texcoords is None:
-            return [types.Point2f(x, y) for x, y in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))]
-        self.has_texcoords = True
-        flat = (
-            data.texcoords
-            if not isinstance(data.texcoords, np.ndarray)
-            else types.Float(np.ascontiguousarray(data.texcoords, types.dtype.numpy).ravel())
-        )
-        return [gather(types.Point2f, flat, i) for i in index]
-
-    def _tangent(self, e1: Any, e2: Any, uv: list[Any]) -> Any:
-        """Return dp/du of every triangle; e1 where the texture coordinates are degenerate."""
-        d1, d2 = uv[1] - uv[0], uv[2] - uv[0]
-        determinant = d1.x * d2.y - d1.y * d2.x
-        valid = determinant != 0.0
-        inverse = f.select(valid, 1.0 / f.select(valid, determinant, 1.0), 0.0)
-        return f.select(valid, (e1 * d2.y - e2 * d1.y) * inverse, e1)
 
     def interaction(self, ray: Ray, pi: Preliminary, exact: bool) -> SurfaceInteraction:
         """Return the surface point that a ray hit; `exact` computes the hit again (gradients, double precision)."""
@@ -250,13 +174,13 @@ class Surfaces:
             values, every = shape.attributes[name], arange(types.UInt32, count)
             corners = [every] * 3 if name.startswith("face_") else list(gather(types.Vector3u, data.faces, every))
             columns = [gather(types.Float, values, c * channels + k) for c in corners for k in range(channels)]
-            records.append(_interleave(columns, count))
+            records.append(interleave(columns, 3 * channels, count))
         return concat(records), channels
 
     @staticmethod
     def _channels(shape: Any, name: str) -> int:
         elements = shape.face_count() if name.startswith("face_") else shape.vertex_count()
-        return len(shape.attributes[name]) // max(1, elements)
+        return len(shape.attributes[name]) // max(1, int(elements))
 
     def _triangle_point(self, ray: Ray, pi: Preliminary, active: Any, exact: bool) -> Any:
         types = self.types
@@ -265,7 +189,9 @@ class Surfaces:
         base = face * RECORD
 
         def vector(at: int) -> Any:
-            return types.Vector3f(*[gather(types.Float, self.records, base + (at + k), active) for k in range(3)])
+            return types.Vector3f(
+                *[gather(types.Float, self.tables.records, base + (at + k), active) for k in range(3)]
+            )
 
         corner, e1, e2, n, dp_du = (vector(at) for at in (0, 3, 6, 9, 12))
         t, b1, b2 = types.Float(pi.t), types.Float(pi.u), types.Float(pi.v)
@@ -274,16 +200,18 @@ class Surfaces:
         p = corner + e1 * b1 + e2 * b2
         uv_base = face * 6
         uv0, uv1, uv2 = (
-            types.Point2f(*[gather(types.Float, self.texcoords, uv_base + (2 * c + k), active) for k in range(2)])
+            types.Point2f(
+                *[gather(types.Float, self.tables.texcoords, uv_base + (2 * c + k), active) for k in range(2)]
+            )
             for c in range(3)
         )
         b0 = 1.0 - b1 - b2
         uv = uv0 * b0 + uv1 * b1 + uv2 * b2
         sh_n = n
-        if self.normals is not None:
+        if self.tables.has_normals:
             nb = face * 9
             corners = [
-                types.Vector3f(*[gather(types.Float, self.normals, nb + (3 * c + k), active) for k in range(3)])
+                types.Vector3f(*[gather(types.Float, self.tables.normals, nb + (3 * c + k), active) for k in range(3)])
                 for c in range(3)
             ]
             sh_n = normalize(corners[0] * b0 + corners[1] * b1 + corners[2] * b2)
@@ -307,24 +235,3 @@ def _intersect(ray: Ray, corner: Any, e1: Any, e2: Any, types: Any) -> tuple[Any
     b1 = dot(offset, p) * inverse
     q = cross(offset, e1)
     return dot(e2, q) * inverse, b1, dot(ray.d, q) * inverse
-
-
-def ravel_points(points: Any) -> Any:
-    """Return a flat array x0 y0 z0 x1 ... of points given as such or as a list."""
-    if isinstance(points, list):
-        return concat([x for p in points for x in p])
-    return points
-
-
-def _interleave(columns: list[Any], count: int) -> Any:
-    """Return a flat array of `count` records with these columns."""
-    kind = type(columns[0])
-    wide = kind.ns.nested((len(columns),), kind.dtype)
-    filled = [c if len(c) == count else c + kind.wrap(_zeros(kind, count)) for c in columns]
-    return ravel(wide.of(filled))
-
-
-def _zeros(kind: Any, count: int) -> Any:
-    from ..jit.trace import literal
-
-    return literal(kind.dtype, 0.0, count)

@@ -101,7 +101,8 @@ row("abs", "Return the absolute value of x.", 1, "iuf", lambda np, x: abs(x), la
 row("min", "Return the lesser of x and y; NaN if either is NaN.", 2, "iuf", lambda np, x, y: np.minimum(x, y), _minimum,
     weights=(lambda f, r, x, y: f.select(x < y, 1.0, f.zero(x)), lambda f, r, x, y: f.select(x < y, f.zero(x), 1.0)),
     domain=(_wide, _wide))  # fmt: skip
-row("max", "Return the greater of x and y; NaN if either is NaN.", 2, "iuf", lambda np, x, y: np.maximum(x, y), _maximum,
+row("max", "Return the greater of x and y; NaN if either is NaN.", 2, "iuf",
+    lambda np, x, y: np.maximum(x, y), _maximum,
     weights=(lambda f, r, x, y: f.select(x > y, 1.0, f.zero(x)), lambda f, r, x, y: f.select(x > y, f.zero(x), 1.0)),
     domain=(_wide, _wide))  # fmt: skip
 row("fmin", "Return the lesser of x and y, ignoring a NaN.", 2, "f", lambda np, x, y: np.fmin(x, y), _fmin,
@@ -117,8 +118,10 @@ row("rcp", "Return 1 / x, correctly rounded.", 1, "f", lambda np, x: 1 / x, _rcp
 row("rsqrt", "Return 1 / sqrt(x).", 1, "f", lambda np, x: 1 / np.sqrt(x), _rsqrt,
     weights=(lambda f, r, x: -0.5 * r * r * r,), domain=((0.1, 100.0),), ulp=1.5)  # fmt: skip
 row("copysign", "Return the magnitude of x with the sign of y.", 2, "f", lambda np, x, y: np.copysign(x, y),
-    intrinsic("copysign"), weights=(lambda f, r, x, y: f.mulsign(f.sign(x), y), None), domain=(_wide, _wide))  # fmt: skip
-row("mulsign", "Return x, negated where the sign bit of y is set.", 2, "f", lambda np, x, y: x * np.copysign(1, y).astype(x.dtype),
+    intrinsic("copysign"), weights=(lambda f, r, x, y: f.mulsign(f.sign(x), y), None),
+    domain=(_wide, _wide))  # fmt: skip
+row("mulsign", "Return x, negated where the sign bit of y is set.", 2, "f",
+    lambda np, x, y: x * np.copysign(1, y).astype(x.dtype),
     lambda e, t, x, y: x * e.intrinsic("copysign", t, e.const(t, 1.0), y),
     weights=(lambda f, r, x, y: f.sign(y), None), domain=(_wide, _wide))  # fmt: skip
 row("sign", "Return 1 or -1 by the sign bit of x (1 at +0).", 1, "iuf",
@@ -148,5 +151,6 @@ row("neq", "Return the mask x != y (true for NaN).", 2, "biuf", lambda np, x, y:
 
 row("select", "Return x where the mask is set, else y.", 3, "biuf", lambda np, m, x, y: np.where(m, x, y),
     lambda e, t, m, x, y: e.select(m, x, y),
-    weights=(None, lambda f, r, m, x, y: f.select(m, f.one(x), f.zero(x)), lambda f, r, m, x, y: f.select(m, f.zero(x), f.one(x))),
+    weights=(None, lambda f, r, m, x, y: f.select(m, f.one(x), f.zero(x)),
+             lambda f, r, m, x, y: f.select(m, f.zero(x), f.one(x))),
     domain=((0, 1), _wide, _wide), mask_first=True)  # fmt: skip

@@ -14,5 +14,6 @@ from luxgrad.jit.arrays.namespace import namespace
 def t() -> SimpleNamespace:
     """Return the differentiable double-precision types by short names."""
     ns = namespace("llvm", True)
-    names = {"Float": "Float64", "Single": "Float", "UInt": "UInt32", "Int": "Int32", "Bool": "Bool", "Vec": "Array3f64"}
+    names = {"Float": "Float64", "Single": "Float", "UInt": "UInt32", "Int": "Int32", "Bool": "Bool"}
+    names["Vec"] = "Array3f64"
     return SimpleNamespace(**{short: ns.get(name) for short, name in names.items()})

@@ -1,4 +1,4 @@
-"""Lights: sampled directions follow their density, and lead to where rays find the same light with the same radiance."""
+"""Lights: sampled directions follow their density, and lead to where rays find the same light and radiance."""
 
 from __future__ import annotations
 

@@ -127,6 +127,7 @@ def test_processes_share_a_folder(fresh):
     for process in together:
         out, _ = process.communicate(timeout=120)
         assert process.returncode == 0, out
-    done = subprocess.run([sys.executable, "-c", _CHILD], env={**os.environ, **environment}, capture_output=True, text=True)
+    settings = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", _CHILD], env=settings, capture_output=True, text=True)
     assert done.stdout.split() == ["4", "0"], done.stderr
     assert not list(Path(fresh).glob(".new-*"))
