@@ -37,7 +37,7 @@ _TABLE: dict[str, str] = {
     "luxgrad.jit.diagnostics": (
         "JitBackend LogLevel KernelType set_log_level log_level kernel_history kernel_history_clear launch_stats "
         "malloc_watermark malloc_clear_statistics malloc_statistics flush_kernel_cache flush_malloc_cache whos "
-        "thread_count set_thread_count sync_thread"
+        "thread_count set_thread_count scoped_thread_count sync_thread"
     ),
     "luxgrad.jit.traits": (
         "Dynamic is_array_v is_mask_v is_float_v is_half_v is_integral_v is_arithmetic_v is_signed_v is_unsigned_v "

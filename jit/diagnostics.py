@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from .memory.pool import pool
@@ -16,7 +17,8 @@ from .trace import LITERAL, Node
 __all__ = [
     "JitBackend", "KernelType", "LogLevel", "flush_kernel_cache", "flush_malloc_cache", "kernel_history",
     "kernel_history_clear", "launch_stats", "log_level", "malloc_clear_statistics", "malloc_statistics",
-    "malloc_watermark", "set_log_level", "set_thread_count", "sync_thread", "thread_count", "whos",
+    "malloc_watermark", "scoped_thread_count", "set_log_level", "set_thread_count", "sync_thread", "thread_count",
+    "whos",
 ]  # fmt: skip
 
 
@@ -125,6 +127,18 @@ def thread_count() -> int:
 def set_thread_count(count: int) -> None:
     """Run kernels on `count` threads from now on."""
     runtime.set_threads(count)
+
+
+@contextmanager
+def scoped_thread_count(count: int) -> Iterator[None]:
+    """Within the block kernels run on `count` threads."""
+    before = runtime.thread_count
+    runtime.set_threads(count)
+    try:
+        yield
+    finally:
+        runtime.shutdown()
+        runtime.thread_count = before
 
 
 def whos(simple: bool = False) -> None:

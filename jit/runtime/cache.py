@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from .. import debug
 from ..codegen import host
 from ..errors import CompileError
 
@@ -39,7 +40,7 @@ class Kernel:
 
 def folder() -> Path:
     """Return the folder of stored kernels: LUXGRAD_CACHE_DIR, or the platform's place for caches."""
-    asked = os.environ.get("LUXGRAD_CACHE_DIR")
+    asked = debug.value("cache_dir")
     if asked:
         return Path(asked)
     if sys.platform == "darwin":
@@ -51,14 +52,7 @@ def folder() -> Path:
 
 def size_limit() -> int:
     """Return the bytes the folder may hold: LUXGRAD_CACHE_MAXSIZE ("512M", "2G"), one GiB by default."""
-    text = os.environ.get("LUXGRAD_CACHE_MAXSIZE", "1G").strip().upper()
-    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    unit = units.get(text[-1:], 1)
-    digits = text[:-1] if text[-1:] in units else text
-    try:
-        return int(float(digits) * unit)
-    except ValueError:
-        raise ValueError(f"LUXGRAD_CACHE_MAXSIZE must be like '512M' or '2G', found '{text}'") from None
+    return int(debug.value("cache_maxsize"))
 
 
 @functools.cache

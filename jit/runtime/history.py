@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import collections
 import io
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from .. import debug
 
 if TYPE_CHECKING:
     from ..passes.program import Program
@@ -59,11 +60,13 @@ class History:
             print("jit_eval(): done.")
 
     def dump(self, name: str, text: str) -> None:
-        """Write generated code to the folder LUXGRAD_DUMP names, if it is set."""
-        folder = os.environ.get("LUXGRAD_DUMP")
-        if folder:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            (Path(folder) / f"{name}.ll").write_text(text)
+        """Write generated code to the folder LUXGRAD_DUMP names, if it is set: 0001-<hash>.ll and so on."""
+        asked = debug.value("dump")
+        if asked:
+            folder = Path(asked)
+            folder.mkdir(parents=True, exist_ok=True)
+            taken = [int(p.name[:4]) for p in folder.glob("[0-9][0-9][0-9][0-9]-*.ll")]
+            (folder / f"{max(taken, default=0) + 1:04}-{name}.ll").write_text(text, "utf-8")
 
 
 history = History()

@@ -16,6 +16,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from .. import debug
 from ..codegen import host, scan, utility
 from ..codegen.kernel import KernelWriter
 from ..codegen.reduce import accumulator_type
@@ -23,7 +24,7 @@ from ..dtypes import DType
 from ..memory.pool import Buffer, allocate, block_size, pool
 from ..passes.program import Program
 from ..trace import AFTER, DATA, LITERAL, REDUCE, Node
-from . import cache
+from . import cache, watch
 from .history import history
 from .threads import ThreadPool, default_threads
 
@@ -137,13 +138,24 @@ def run_group(roots: list[Node], size: int) -> None:
     """Compute `roots` (values of `size` elements, reductions over so many, scatters by so many) in one kernel."""
     started = time.perf_counter()
     program = Program(roots, size, chunk_limit())
+    shown = debug.level()
+    if shown >= 2 or debug.verifying():
+        watch.program_built(program, time.perf_counter() - started)
     kernel, cached = find_kernel(program)
+    if shown >= 4 and cached != "memory":
+        watch.kernel_found(kernel, cached, source(program, kernel.parameters))
     launch = _bind(program, kernel)
     if history.recording and not kernel.ir:
         kernel.ir = source(program, kernel.parameters)  # a kernel from disk came without its text
     history.launched(kernel, program, cached, time.perf_counter() - started)
     _fill_targets(program, launch)
+    if shown:
+        runtime.sync()
+        handed = time.perf_counter()
     runtime.run(launch)
+    if shown:
+        runtime.sync()
+        watch.launched(kernel, program, cached, handed - started, time.perf_counter() - handed)
     _finish(program, launch)
     _publish(program)
 
@@ -287,7 +299,7 @@ def _tail_pointer(launch: Launch, kind: str, payload: Any, pointer: int, size: i
     launch.keep.append(spare)
     runtime.sync()
     ctypes.memmove(spare.ptr, pointer + start * item, (size - start) * item)
-    return spare.ptr - start * item
+    return int(spare.ptr - start * item)
 
 
 def _fill_targets(program: Program, launch: Launch) -> None:

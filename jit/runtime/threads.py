@@ -13,6 +13,7 @@ import sys
 import threading
 from typing import Any
 
+from .. import debug
 from ..codegen.host import CompiledModule, compile_ir
 from ..once import once
 
@@ -297,9 +298,7 @@ class ThreadPool:
 
 def default_threads() -> int:
     """Return LUXGRAD_THREADS, or the number of processors this process may use."""
-    asked = os.environ.get("LUXGRAD_THREADS", "")
-    if asked:
-        if not asked.isdigit() or int(asked) < 1:
-            raise ValueError(f"LUXGRAD_THREADS must be a positive number, found '{asked}'")
-        return int(asked)
+    asked: int | None = debug.value("threads")
+    if asked is not None:
+        return asked
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
