@@ -1,0 +1,242 @@
+"""Gradients of whole pictures, in double precision: path replay and plain differentiation against central differences.
+
+All use the same random numbers, so that they are derivatives of one and the same sum and agree to rounding. That holds
+where nothing that is sampled depends on the parameter: geometry is seen under point lights, roughness with two segments.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from lanes import DOUBLE, load
+
+from luxgrad.ad import api
+from luxgrad.jit.arrays import reduce
+from luxgrad.render.image.bitmap import Bitmap
+from luxgrad.render.render import render
+from luxgrad.render.transform import ScalarTransform4f as T
+from luxgrad.render.traverse import traverse
+
+pytestmark = pytest.mark.cpu
+
+WIDTH, HEIGHT, SPP, SEED = 8, 6, 4, 5
+_noise = np.random.default_rng(3)
+WEIGHTS = _noise.random((HEIGHT, WIDTH, 3))
+SKY = _noise.random((4, 8, 3)).astype(np.float32)
+TEXELS = _noise.random((3, 4, 3))
+
+
+def rgb(*values: float) -> dict[str, Any]:
+    return {"type": "rgb", "value": list(values)}
+
+
+SENSOR = {
+    "type": "perspective", "fov": 40, "to_world": T().look_at(origin=[0.3, 1.5, 3], target=[0, 0, 0], up=[0, 1, 0]),
+    "film": {"type": "hdrfilm", "width": WIDTH, "height": HEIGHT, "rfilter": {"type": "gaussian"}},
+}  # fmt: skip
+COLOUR = {"type": "diffuse", "reflectance": rgb(0.7, 0.5, 0.3)}
+METAL = {"type": "roughconductor", "alpha": 0.3, "material": "Cu"}
+FLOOR = {"type": "rectangle", "to_world": T().translate([0, -0.5, 0]).rotate([1, 0, 0], -90).scale(8)}
+LAMP = {
+    "type": "rectangle", "to_world": T().translate([0, 2.5, 0.5]).rotate([1, 0, 0], 90).scale(0.7),
+    "emitter": {"type": "area", "radiance": rgb(8, 7, 5)},
+}  # fmt: skip
+BALL = {"type": "sphere", "radius": 0.5, "center": [0, 0.2, 0]}
+POINT = {"type": "point", "position": [1, 2, 1], "intensity": rgb(3, 4, 5)}
+ROOF = {"type": "rectangle", "to_world": T().translate([0, 3, 0]).rotate([1, 0, 0], 90).scale(30), "bsdf": COLOUR}
+
+
+def lit_floor(**objects: Any) -> dict[str, Any]:
+    return {"floor": {**FLOOR, "bsdf": COLOUR}, **objects}
+
+
+# Name: (objects, parameter, depth).
+CASES: dict[str, tuple[dict[str, Any], str, int]] = {
+    "reflectance": (lit_floor(lamp=LAMP, ball=BALL), "floor.bsdf.reflectance.value", 3),
+    "texels": (
+        {"floor": {**FLOOR, "bsdf": {"type": "diffuse", "reflectance": {"type": "bitmap", "data": TEXELS, "raw": True}}},
+         "lamp": LAMP, "ball": BALL},
+        "floor.bsdf.reflectance.data", 3,
+    ),
+    "radiance": (lit_floor(lamp=LAMP, ball=BALL), "lamp.emitter.radiance.value", 3),
+    "constant": (lit_floor(sky={"type": "constant"}, ball=BALL), "sky.radiance.value", 3),
+    "sky": (lit_floor(sky={"type": "envmap", "bitmap": Bitmap(SKY)}, ball=BALL), "sky.data", 3),
+    "sky-scale": (lit_floor(sky={"type": "envmap", "bitmap": Bitmap(SKY)}, ball=BALL), "sky.scale", 3),
+    "intensity": (lit_floor(point=POINT, ball=BALL), "point.intensity.value", 3),
+    "light-position": (lit_floor(point=POINT), "point.position", 2),
+    "alpha": ({"floor": {**FLOOR, "bsdf": METAL}, "point": POINT}, "floor.bsdf.alpha.value", 2),
+    "eta": ({"floor": {**FLOOR, "bsdf": METAL}, "point": POINT, "ball": BALL}, "floor.bsdf.eta.value", 2),
+    "k": ({"floor": {**FLOOR, "bsdf": METAL}, "point": POINT}, "floor.bsdf.k.value", 2),
+    "specular": ({"floor": {**FLOOR, "bsdf": METAL}, "point": POINT, "roof": ROOF}, "floor.bsdf.specular_reflectance.value", 3),
+    "plane": ({"floor": {**FLOOR, "bsdf": METAL}, "point": POINT}, "floor.to_world", 2),
+}  # fmt: skip
+
+
+def scene_of(objects: dict[str, Any], integrator: str, depth: int) -> Any:
+    scene = load(
+        {"type": "scene", "integrator": {"type": integrator, "max_depth": depth}, "sensor": SENSOR, **objects}, DOUBLE
+    )
+    for light in scene.emitters():
+        # What is sampled stays: the differences below are those of one sum.
+        if hasattr(light, "_update"):
+            light._update = lambda: None
+    return scene
+
+
+def numbers_of(value: Any) -> np.ndarray:
+    return np.asarray(value.numpy(), np.float64)
+
+
+def assign(params: Any, key: str, values: np.ndarray) -> None:
+    """Set a parameter from numbers in the shape that `numpy()` gives."""
+    current = params[key]
+    if hasattr(current, "array"):
+        params[key] = type(current)(values)
+    elif values.ndim == 3:
+        params[key] = type(current)([[float(x) for x in row[:, 0]] for row in values])
+    elif values.ndim == 2:
+        params[key] = type(current)(*[DOUBLE.Float(row) for row in values])
+    else:
+        params[key] = DOUBLE.Float(values)
+    params.update()
+
+
+def weighted(image: Any) -> Any:
+    """Return the sum of all pixels, each with its weight."""
+    return reduce.sum(image.array * DOUBLE.Float(WEIGHTS.ravel()))
+
+
+def picture(scene: Any, integrator: str) -> Any:
+    """Return the picture whose derivatives belong to the random numbers of SEED."""
+    if integrator == "path":
+        return render(scene, seed=SEED, spp=SPP)
+    return render(scene, seed=SEED + 1, seed_grad=SEED, spp=SPP)
+
+
+def backward(scene: Any, key: str, integrator: str) -> np.ndarray:
+    params = traverse(scene)
+    api.enable_grad(params[key])
+    params.update()
+    api.backward(weighted(picture(scene, integrator)))
+    return numbers_of(api.grad(params[key]))
+
+
+def forward(scene: Any, key: str, integrator: str, step: np.ndarray) -> float:
+    params = traverse(scene)
+    api.enable_grad(params[key])
+    params.update()
+    value = params[key]
+    tangent = type(value)(step) if hasattr(value, "array") else _like(value, step)
+    api.set_grad(value, tangent)
+    image = picture(scene, integrator)
+    rate = api.forward_to(image)
+    return float((numbers_of(rate) * WEIGHTS).sum())
+
+
+def _like(value: Any, step: np.ndarray) -> Any:
+    if step.ndim == 3:
+        return type(value)([[float(x) for x in row[:, 0]] for row in step])
+    return type(value)(*[DOUBLE.Float(row) for row in step]) if step.ndim == 2 else DOUBLE.Float(step)
+
+
+def differences(scene: Any, key: str, step: np.ndarray, size: float = 1e-5) -> float:
+    """Return the central difference along `step`."""
+    params = traverse(scene)
+    start = numbers_of(params[key]).copy()
+    sums = []
+    for sign in (1, -1):
+        assign(params, key, start + sign * size * step)
+        image = scene.integrator().render(scene, scene.sensors()[0], SEED, SPP)
+        sums.append(float((numbers_of(image) * WEIGHTS).sum()))
+    return (sums[0] - sums[1]) / (2 * size)
+
+
+def direction_for(value: Any, key: str) -> np.ndarray:
+    shape = numbers_of(value).shape
+    step = np.random.default_rng(1).standard_normal(shape)
+    if key.endswith("to_world"):
+        step[3] = 0
+        step *= 0.1
+    return step
+
+
+@pytest.mark.parametrize("integrator", ["prb", "path"])
+@pytest.mark.parametrize("name", CASES)
+def test_gradients_are_central_differences(name: str, integrator: str) -> None:
+    objects, key, depth = CASES[name]
+    step = direction_for(traverse(scene_of(objects, integrator, depth))[key], key)
+    expected = differences(scene_of(objects, integrator, depth), key, step)
+    assert abs(expected) > 1e-4
+    gradient = backward(scene_of(objects, integrator, depth), key, integrator)
+    assert float((gradient * step).sum()) == pytest.approx(expected, rel=1e-6)
+    rate = forward(scene_of(objects, integrator, depth), key, integrator, step)
+    assert rate == pytest.approx(expected, rel=1e-6)
+
+
+VERTICES = np.array([[-8, -0.5, 8], [8, -0.5, 8], [8, -0.5, -8], [-8, -0.5, -8]], float)
+MOVES = {
+    "up": np.tile([0.0, 1.0, 0.0], 4),
+    "tilted": np.array([0, -1, 0, 0, 1, 0, 0, 1, 0, 0, -1, 0], float),
+    "bent": np.array([0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0], float),
+}
+
+
+@pytest.fixture
+def quad(tmp_path: Path) -> Callable[..., dict[str, Any]]:
+    path = tmp_path / "quad.obj"
+    path.write_text("".join(f"v {x} {y} {z}\n" for x, y, z in VERTICES) + "f 1 2 3\nf 1 3 4\n")
+    return lambda **values: {"type": "obj", "filename": str(path), **values}
+
+
+@pytest.mark.parametrize("move", MOVES)
+@pytest.mark.parametrize("integrator", ["prb", "path"])
+@pytest.mark.parametrize("smooth", [True, False])
+def test_moved_vertices(move: str, integrator: str, smooth: bool, quad: Callable[..., dict[str, Any]]) -> None:
+    objects = {"quad": quad(face_normals=not smooth, bsdf=METAL), "point": POINT}
+    if move == "bent" and not smooth:
+        pytest.skip("a bent quad has an edge that the view crosses")
+    key, step = "quad.vertex_positions", MOVES[move]
+    expected = differences(scene_of(objects, integrator, 2), key, step)
+    gradient = backward(scene_of(objects, integrator, 2), key, integrator)
+    assert float(gradient @ step) == pytest.approx(expected, rel=1e-5)
+    assert forward(scene_of(objects, integrator, 2), key, integrator, step) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("lights", ["lamp", "ball", "roof"])
+def test_replay_through_moving_surfaces_agrees_in_the_mean(lights: str, quad: Callable[..., dict[str, Any]]) -> None:
+    """Solid angles of lights and of the next vertex change with the surface: the same derivative by another sum."""
+    objects: dict[str, Any] = {"quad": quad(face_normals=True, bsdf=METAL)}
+    objects |= {
+        "lamp": {"lamp": LAMP},
+        "ball": {"ball": {"type": "sphere", "center": [1, 2, 0], "radius": 0.6, "emitter": LAMP["emitter"]}},
+        "roof": {"point": POINT, "roof": ROOF},
+    }[lights]
+    depth = 3 if lights == "roof" else 2
+    key, step = "quad.vertex_positions", MOVES["up"]
+    replay, plain = [], []
+    for seed in range(4):
+        for kind, results in (("prb", replay), ("path", plain)):
+            scene = scene_of(objects, kind, depth)
+            params = traverse(scene)
+            api.enable_grad(params[key])
+            params.update()
+            image = render(scene, seed=100 + seed, seed_grad=seed + 1, spp=600)
+            api.backward(weighted(image))
+            results.append(float(numbers_of(api.grad(params[key])) @ step))
+    error = math.hypot(np.std(replay, ddof=1), np.std(plain, ddof=1)) / math.sqrt(4)
+    assert abs(np.mean(replay) - np.mean(plain)) < 5 * error
+    assert error < 0.05 * abs(np.mean(plain))
+
+
+def test_nothing_to_differentiate_leaves_no_trace() -> None:
+    objects, _, depth = CASES["reflectance"]
+    image = render(scene_of(objects, "prb", depth), seed=1, spp=1)
+    assert not api.grad_enabled(image)
+    with pytest.raises(RuntimeError):
+        api.backward(reduce.sum(image.array))
