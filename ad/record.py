@@ -42,7 +42,10 @@ def _scatter(target: Any, before: Any, value: Any, index: Any, mask: Any, op: st
             "scatter(): a differentiable scatter inside a recorded loop or branch has no derivative; detach the "
             "value, or record the loop with mode='evaluated'"
         )
-    return attach(target, rules.SCATTER, (before, value), (index, mask, op))
+    node = attach(target, rules.SCATTER, (before, value), (index, mask, op))
+    if node is not None and op not in ("min", "max"):
+        node.value = before._n  # not the target itself: see `memops.scatter_flat`
+    return node
 
 
 def _reduce(result: Any, x: Any, op: str) -> ADNode | None:

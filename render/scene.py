@@ -214,7 +214,7 @@ class Scene(Object):
         """Return whether hits are computed again from the primitive: double precision, or geometry with gradients."""
         from ..ad.api import grad_enabled
 
-        records = getattr(self.surfaces, "records", None)
+        records = self.surfaces.tables.records if self.surfaces.triangles else None
         return self.types.is_double or grad_enabled(ray.o, ray.d) or (records is not None and grad_enabled(records))
 
     def ray_test(self, ray: Ray, coherent: Any = False, active: Any = True) -> Any:

@@ -129,8 +129,8 @@ class Surfaces:
         def numbers(table: Any, at: Any, count: int) -> list[Any]:
             return [gather(types.Float, table, at + k, active) for k in range(count)]
 
-        e1, e2 = (types.Vector3f(*numbers(self.records, base + at, 3)) for at in (3, 6))
-        uv = [types.Point2f(*numbers(self.texcoords, uv_base + 2 * c, 2)) for c in range(3)]
+        e1, e2 = (types.Vector3f(*numbers(self.tables.records, base + at, 3)) for at in (3, 6))
+        uv = [types.Point2f(*numbers(self.tables.texcoords, uv_base + 2 * c, 2)) for c in range(3)]
         d1, d2 = uv[1] - uv[0], uv[2] - uv[0]
         determinant = d1.x * d2.y - d1.y * d2.x
         valid = determinant != 0.0

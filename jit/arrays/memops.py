@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
 from ..dtypes import Bool, UInt32
 from ..errors import SymbolicError
 from ..runtime.evaluate import evaluate, materialise
-from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, resized, state
+from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, literal, resized, state
 from .base import ArrayBase, hooks, incompatible, make_node
 from .flat import Flat, convert
 from .nested import Nested
@@ -27,6 +28,11 @@ class ScatterInfo:
     def after(self) -> Node | None:
         """Return the target's node, None when nobody can read it any more."""
         return self._after()
+
+    def commutes(self) -> bool:
+        """Return whether all scatters to the target in this pass are reductions of one kind."""
+        after = self._after()
+        return after is not None and after.attr.op == self.op
 
 
 class AfterInfo:
@@ -135,9 +141,11 @@ def scatter(target: Any, value: Any, index: Any, active: Any = True, mode: Any =
     """Write `value` into `target` at `index` where `active` is set; rebinds `target`, other holders keep the old array.
 
     Scatters to one target act in program order; of lanes that write the same element within one scatter one wins.
-    Differentiable in `value` and `target`.
+    `mode` "permute" promises that all scatters to the target since it was last read write different elements: they then
+    share a pass. Differentiable in `value` and `target`.
     """
-    _scatter_tree("", target, value, index, active)
+    name = mode if isinstance(mode, str) else getattr(mode, "name", "")
+    _scatter_tree("permute" if str(name).lower() == "permute" else "", target, value, index, active)
 
 
 def scatter_reduce(op: Any, target: Any, value: Any, index: Any, active: Any = True, mode: Any = None) -> None:
@@ -185,7 +193,7 @@ def scatter_flat(op: str, target: Any, value: Any, index: Any, active: Any) -> N
     """Scatter a flat array of the target's type."""
     if state.replaying:
         return
-    if op not in ("", "add", "min", "max", "and", "or"):
+    if op not in ("", "permute", "add", "min", "max", "and", "or"):
         raise RuntimeError(
             f"scatter_reduce(): '{op}' on {type(target).__name__} does not support the requested type of "
             "atomic reduction"
@@ -204,12 +212,17 @@ def scatter_flat(op: str, target: Any, value: Any, index: Any, active: Any) -> N
     if mask._n.size == 1 and size > 1 and state.scope is None:
         boolean = target.ns.flat(Bool)
         mask = mask & boolean.wrap(active_mask(None, size))
-    before = (
-        target.__copy__() if hooks.custom is not None and (target._ad is not None or value._ad is not None) else None
-    )
+    differentiable = hooks.custom is not None and (target._ad is not None or value._ad is not None)
+    before = None
+    if differentiable:
+        # Only extremes need the old values again; a copy that holds them would keep later scatters out of this pass.
+        before = target.__copy__() if op in ("min", "max") else type(target).wrap(
+            literal(target.dtype, 0, target._n.size), target._ad
+        )
     target._n = _effect(op, target, value._n, index._n, mask._n, size)
-    if before is not None:
-        target._ad = hooks.custom("scatter", target, before, value, index, mask, op)  # type: ignore[misc]
+    if differentiable:
+        plain = "" if op == "permute" else op
+        target._ad = hooks.custom("scatter", target, before, value, index, mask, plain)  # type: ignore[misc]
 
 
 def _effect(op: str, target: Any, value: Node, index: Node, mask: Node, size: int) -> Node:
@@ -224,9 +237,12 @@ def _effect(op: str, target: Any, value: Node, index: Node, mask: Node, size: in
         if after.attr.op != op:
             after.attr.op = "mixed"
     else:
-        # Reductions of one kind commute over all elements: they share a pass. Others wait for the pass before.
-        after = old if pending and old.attr.op == op != "" and old.attr.size == size else _start(op, target, size)
-    node = make_node(SCATTER, old.dtype, size, (value, index, mask), ScatterInfo(op, after))
+        # Reductions of one kind commute over all elements: they share a pass. Others wait for the pass before. Whoever
+        # else holds the array keeps its present value. References: the array, `old`, and getrefcount's own argument.
+        joined = pending and old.attr.op == op != "" and old.attr.size == size and sys.getrefcount(old) <= 3
+        after = old if joined else _start(op, target, size)
+    kind = "" if op == "permute" else op
+    node = make_node(SCATTER, old.dtype, size, (value, index, mask), ScatterInfo(kind, after))
     if scope is None:
         after.attr.effects.append(node)
     else:

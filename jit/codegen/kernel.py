@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dtypes import Bool, DType, UInt32
+from ..dtypes import Bool, DType, UInt32, unpack
 from ..ops.row import Row
 from ..passes.program import ENTRY, PACKET, Instr, Program
 from ..trace import ACTIVE, BITS, BRANCH, CAST, COUNTER, DATA, GATHER, LITERAL, LOOP, OUT, PHI, SCATTER, TRACE_RAY
@@ -37,6 +37,9 @@ class KernelWriter:
         self.phis: dict[tuple[int, int], Value] = {}
         self.outs: dict[tuple[int, int], Value] = {}
         self.actives: dict[int, Value] = {}
+        # Reductions into one array at a common index plus constants, by what they share: written together at the end of
+        # their scope, with one test of the lanes' indices instead of one each.
+        self.waiting: dict[tuple[int, str, int, int, bool], list[tuple[int, int]]] = {}
         self.by_scope: list[list[int]] = [[] for _ in program.parents]
         for number, instr in enumerate(program.instrs):
             self.by_scope[instr.scope].append(number)
@@ -130,8 +133,14 @@ class KernelWriter:
     def _scope(self, scope: int) -> None:
         if scope == PACKET:
             self.actives[PACKET] = self._lane_mask()
+        waiting, self.waiting = self.waiting, {}
         for number in self.by_scope[scope]:
             self._instr(number, self.program.instrs[number])
+        for (slot, op, mask, base, exclusive), columns in self.waiting.items():
+            named = [(self.values[value], offset) for value, offset in columns]
+            pointer = self.own_copy(slot)
+            memory.scatter_columns(self.e, pointer, named, self.values[base], self.values[mask], op, exclusive)
+        self.waiting = waiting
 
     def _lane_mask(self) -> Value:
         e = self.e
@@ -155,8 +164,6 @@ class KernelWriter:
         dtype = instr.dtype
         slot = self.parameters.get(number)
         if slot is None:
-            from ..dtypes import unpack
-
             return self.e.const(dtype, unpack(dtype, instr.node.attr))
         word = self.argument(slot, "i64")
         return self.e.splat(dtype, _from_word(self.e, dtype, word))
@@ -191,11 +198,29 @@ class KernelWriter:
         return self.outs[instr.args[0], instr.attr]
 
     def _scatter(self, instr: Instr, number: int) -> None:
-        value, index, mask = (self.values[a] for a in instr.args)
+        value, index, mask = instr.args
         slot, op, _, exclusive = instr.attr
-        if self.program.size == 1 and instr.scope == PACKET:
-            mask = mask & self.valid  # nothing else tells the first lane from those behind the end
-        memory.scatter(self.e, self.own_copy(slot), value, index, mask, op, exclusive)
+        single = self.program.size == 1 and instr.scope == PACKET
+        if op and self.width > 1 and not single and instr.node.attr.commutes():
+            base, offset = self._split(index)
+            self.waiting.setdefault((slot, op, mask, base, exclusive), []).append((value, offset))
+            return
+        v, i, m = self.values[value], self.values[index], self.values[mask]
+        if single:
+            m = m & self.valid  # nothing else tells the first lane from those behind the end
+        memory.scatter(self.e, self.own_copy(slot), v, i, m, op, exclusive)
+
+    def _split(self, index: int) -> tuple[int, int]:
+        """Return an index as another value plus a constant >= 0."""
+        instr = self.program.instrs[index]
+        if instr.op.__class__ is Row and instr.op.name == "add" and instr.dtype.bits == 32:
+            for value, constant in (instr.args, instr.args[::-1]):
+                literal = self.program.instrs[constant]
+                if literal.op is LITERAL and constant not in self.parameters:
+                    offset = int(unpack(literal.dtype, literal.node.attr))
+                    if 0 <= offset < 1 << 24:
+                        return value, offset
+        return index, 0
 
     def _trace(self, instr: Instr, number: int) -> None:
         pointers = [self.pointer(slot) for slot in instr.attr[-1]]

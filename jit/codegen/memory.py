@@ -109,7 +109,7 @@ def scatter(e: Emitter, pointer: str, value: Value, index: Value, mask: Value, o
             ),
         )
     else:
-        _scatter_reduce(e, pointer, value, index, mask, op, exclusive)
+        scatter_columns(e, pointer, [(value, 0)], index, mask, op, exclusive)
 
 
 def _scatter_plain(e: Emitter, pointer: str, value: Value, index: Value, mask: Value) -> None:
@@ -139,38 +139,46 @@ def _guarded(e: Emitter, condition: str, write) -> None:  # type: ignore[no-unty
     e.start(done)
 
 
-def _scatter_reduce(
-    e: Emitter, pointer: str, value: Value, index: Value, mask: Value, op: str, exclusive: bool
+def scatter_columns(
+    e: Emitter, pointer: str, columns: list[tuple[Value, int]], base: Value, mask: Value, op: str, exclusive: bool
 ) -> None:
-    """All lanes at one element: reduced in registers, one update. Otherwise one lane after the other."""
-    w, dtype = e.width, value.dtype
+    """Combine several values, each into the element at `base` plus an offset of its own (W > 1).
+
+    All lanes at one element: reduced in registers, one update per column. Otherwise one lane after the other.
+    """
+    w, dtype = e.width, columns[0][0].dtype
     bits = e.raw(f"bitcast {e.type(Bool)} {mask.name} to i{w}")
     some, same, each, done = (e.new_label(x) for x in ("some", "same", "each", "scattered"))
     e.branch_if(e.raw(f"icmp ne i{w} {bits}, 0"), some, done)
     e.start(some)
-    indices = e.alloca(e.type(index.dtype))
-    values = e.alloca(e.vector(dtype.memory))
-    e.line(f"store {e.type(index.dtype)} {index.name}, ptr {indices}, align 64")
-    e.line(f"store {e.vector(dtype.memory)} {_to_memory(e, value)}, ptr {values}, align 64")
+    indices = e.alloca(e.type(base.dtype))
+    e.line(f"store {e.type(base.dtype)} {base.name}, ptr {indices}, align 64")
     e.declarations[f"declare i{w} @llvm.cttz.i{w}(i{w}, i1)"] = None
     first = e.raw(f"call i{w} @llvm.cttz.i{w}(i{w} {bits}, i1 true)")
-    target = _lane(e, index.dtype.llvm, indices, e.raw(f"zext i{w} {first} to i64"))
-    differs = index.ne(e.splat(index.dtype, target)) & mask
-    # At least two lanes must agree before reducing pays; one lane goes either way.
+    target = _lane(e, base.dtype.llvm, indices, e.raw(f"zext i{w} {first} to i64"))
+    differs = base.ne(e.splat(base.dtype, target)) & mask
     e.branch_if(e.any(differs), each, same)
     e.start(same)
-    total = reduce_lanes(e, e.select(mask, value, identity(dtype, op)), op)
-    _combine(e, dtype, _element(e, dtype, pointer, index.dtype, target), total, op, exclusive)
+    for value, offset in columns:
+        element = _element(e, dtype, pointer, base.dtype, target, offset)
+        total = reduce_lanes(e, e.select(mask, value, identity(dtype, op)), op)
+        _combine(e, dtype, element, total, op, exclusive)
     e.branch(done)
     e.start(each)
+    slots = []
+    for value, _ in columns:
+        slots.append(e.alloca(e.vector(dtype.memory)))
+        e.line(f"store {e.vector(dtype.memory)} {_to_memory(e, value)}, ptr {slots[-1]}, align 64")
     loop = e.new_label("lane")
     e.branch(loop)
     e.start(loop)
     left, following = e.name("left"), e.name("rest")
     e.lines.append(f"  {left} = phi i{w} [ {bits}, %{each} ], [ {following}, %{loop} ]")
     lane = e.raw(f"zext i{w} {e.raw(f'call i{w} @llvm.cttz.i{w}(i{w} {left}, i1 true)')} to i64")
-    element = _element(e, dtype, pointer, index.dtype, _lane(e, index.dtype.llvm, indices, lane))
-    _combine(e, dtype, element, _lane(e, dtype.memory, values, lane), op, exclusive)
+    target = _lane(e, base.dtype.llvm, indices, lane)
+    for (_, offset), slot in zip(columns, slots, strict=True):
+        element = _element(e, dtype, pointer, base.dtype, target, offset)
+        _combine(e, dtype, element, _lane(e, dtype.memory, slot, lane), op, exclusive)
     less = e.raw(f"sub i{w} {left}, 1")
     e.line(f"{following} = and i{w} {left}, {less}")
     e.branch_if(e.raw(f"icmp eq i{w} {following}, 0"), done, loop)
@@ -181,7 +189,9 @@ def _lane(e: Emitter, kind: str, slots: str, lane: str) -> str:
     return e.raw(f"load {kind}, ptr {e.raw(f'getelementptr {kind}, ptr {slots}, i64 {lane}')}")
 
 
-def _element(e: Emitter, dtype: DType, pointer: str, index_type: DType, index: str) -> str:
+def _element(e: Emitter, dtype: DType, pointer: str, index_type: DType, index: str, offset: int = 0) -> str:
+    if offset:  # in the index's own width: there `i - 1 + 1` is i again
+        index = e.raw(f"add {index_type.llvm} {index}, {offset}")
     if index_type.bits < 64:
         index = e.raw(f"{'zext' if index_type.kind == 'u' else 'sext'} {index_type.llvm} {index} to i64")
     return e.raw(f"getelementptr {dtype.memory}, ptr {pointer}, i64 {index}")

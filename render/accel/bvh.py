@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -47,8 +48,9 @@ class BvhAccelerator(Accelerator):
         if width not in WIDTHS:
             raise ValueError(f"packets of {width} rays were asked for; an accelerator traces 1, 8 or 16")
         self.width = width
-        code = functions(width)
-        self.closest, self.occluded = code.address("closest"), code.address("occluded")
+        # The code is needed when the first kernel is launched; a quarter of a second of compiling, the first time on a
+        # machine, passes beside the recording of that kernel.
+        threading.Thread(target=functions, args=(width,), name="luxgrad-compile").start()
         self._scene = np.zeros(bvh_memory.SCENE_SIZE // 8, np.uint64)
         self._arguments = np.zeros(2, np.uint64)
         self.scene = int(self._scene.ctypes.data)
@@ -56,6 +58,16 @@ class BvhAccelerator(Accelerator):
         self._memory: list[NDArray[np.generic]] = []
         self._primitives = Primitives(geometry)
         self._build()
+
+    @property
+    def closest(self) -> int:
+        """Return the address of the function for nearest hits."""
+        return functions(self.width).address("closest")
+
+    @property
+    def occluded(self) -> int:
+        """Return the address of the function for shadow rays."""
+        return functions(self.width).address("occluded")
 
     def _build(self) -> None:
         self.tree: Tree = build_tree(self._primitives.lower, self._primitives.upper)

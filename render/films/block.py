@@ -27,40 +27,39 @@ class Block:
         self.rows = size[1] + 2 * self.border
         self.data = zeros(types.Float, self.row * self.rows * self.stride)
 
-    def _footprint(self, x: Any, y: Any) -> list[tuple[Any, Any]]:
-        """Return (pixel index, weight) of every pixel a sample at (x, y) may reach.
+    def _footprint(self, x: Any, y: Any) -> tuple[Any, list[tuple[int, Any]]]:
+        """Return the first pixel a sample at (x, y) may reach, and (offset from it, weight) of each of them.
 
         Pixels are enumerated by their distance from the sample's own, so that all samples of one pixel write to the
-        same pixels: packets of them are added up in registers.
+        same pixels, at constant distances: packets of them are added up in registers, with one test for all.
         """
-        types, border = self.types, self.border
+        types, reach = self.types, self.rfilter.border
         # A pixel's number plus a number just below 1 may round up to the next pixel: at the far edges out of the block.
         px, py = (f.min(f.floor(t), float(n + self.margin - 1)) for t, n in zip((x, y), self.size, strict=True))
-        base = (types.Int32(py) + border) * self.row + (types.Int32(px) + border)
+        start = self.border - (0 if self.rfilter.is_box else reach)
+        first = types.UInt32((types.Int32(py) + start) * self.row + (types.Int32(px) + start))
         if self.rfilter.is_box:
-            return [(types.UInt32(base), types.Float(1.0))]
+            return first, [(0, types.Float(1.0))]
         u, v = x - px, y - py
-        reach = range(-self.rfilter.border, self.rfilter.border + 1)
-        wx = [self.rfilter.eval((k + 0.5) - u) for k in reach]
-        wy = [self.rfilter.eval((k + 0.5) - v) for k in reach]
-        pixels = []
-        for j, b in zip(reach, wy, strict=True):
-            for i, a in zip(reach, wx, strict=True):
-                pixels.append((types.UInt32(base + (j * self.row + i)), a * b))
-        return pixels
+        wx = [self.rfilter.eval((k + 0.5) - u) for k in range(-reach, reach + 1)]
+        wy = [self.rfilter.eval((k + 0.5) - v) for k in range(-reach, reach + 1)]
+        return first, [(j * self.row + i, a * b) for j, b in enumerate(wy) for i, a in enumerate(wx)]
 
     def put(self, x: Any, y: Any, values: list[Any], active: Any = True) -> None:
         """Add samples at (x, y), pixels relative to the block's first one; values per channel, weight 1 each."""
-        for pixel, weight in self._footprint(x, y):
-            index = pixel * self.stride
+        first, pixels = self._footprint(x, y)
+        base = first * self.stride
+        for offset, weight in pixels:
             for c, value in enumerate(values):
-                scatter_add(self.data, value * weight, index + c, active)
-            scatter_add(self.data, weight, index + self.channels, active)
+                scatter_add(self.data, value * weight, base + (offset * self.stride + c), active)
+            scatter_add(self.data, weight, base + (offset * self.stride + self.channels), active)
 
     def put_weights(self, x: Any, y: Any, active: Any = True) -> None:
         """Add only the weights of samples."""
-        for pixel, weight in self._footprint(x, y):
-            scatter_add(self.data, weight, pixel * self.stride + self.channels, active)
+        first, pixels = self._footprint(x, y)
+        base = first * self.stride
+        for offset, weight in pixels:
+            scatter_add(self.data, weight, base + (offset * self.stride + self.channels), active)
 
     def read(self, x: Any, y: Any, source: Any, active: Any = True) -> list[Any]:
         """Return, per channel, the sum of `source` over the pixels a sample reaches, times its weights.
@@ -68,10 +67,12 @@ class Block:
         The adjoint of `put`: `source` holds `channels` values per pixel of the block, border included.
         """
         totals = [self.types.Float(0.0) for _ in range(self.channels)]
-        for pixel, weight in self._footprint(x, y):
-            index = pixel * self.channels
+        first, pixels = self._footprint(x, y)
+        base = first * self.channels
+        for offset, weight in pixels:
             for c in range(self.channels):
-                totals[c] = f.fma(weight, gather(self.types.Float, source, index + c, active), totals[c])
+                value = gather(self.types.Float, source, base + (offset * self.channels + c), active)
+                totals[c] = f.fma(weight, value, totals[c])
         return totals
 
     def _pixels(self) -> Any:
@@ -100,5 +101,5 @@ class Block:
         inverse = 1.0 / f.select(weight == 0.0, 1.0, weight)
         source = zeros(types.Float, self.row * self.rows * self.channels)
         for c, g in enumerate(gradients):
-            scatter(source, g * inverse, pixels * self.channels + c)
+            scatter(source, g * inverse, pixels * self.channels + c, mode="permute")
         return source

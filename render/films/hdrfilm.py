@@ -151,7 +151,7 @@ class HDRFilm(Film):
         flat = zeros(types.Float, count * n)
         pixel = arange(types.UInt32, count) * n
         for c, values in enumerate(channels):
-            scatter(flat, values, pixel + c)
+            scatter(flat, values, pixel + c, mode="permute")
         return types.TensorXf(flat, (self._crop[1], self._crop[0], n))
 
     def develop(self, block: Block) -> Any:
