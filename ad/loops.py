@@ -32,7 +32,7 @@ def differentiable_loop(
     recorder = _Recorder(body, cond, [enabled(x._ad) for v in values for x in tree.arrays(v)])
     state.captures = (*before, (new_index(), captured))
     try:
-        result = control.symbolic_loop(control._copied(_detached(values)), recorder.cond, recorder.body, names)
+        result = control.symbolic_loop(control.copied(_detached(values)), recorder.cond, recorder.body, names)
     finally:
         state.captures = before
     inputs = {x._ad.index: x._ad for v in values for x in tree.arrays(v) if enabled(x._ad)}
@@ -298,7 +298,7 @@ class _SumReverse(_Reverse):
                 return self.hub.cond(*s[:n])
 
         def body(*s: Any) -> tuple[Any, ...]:
-            copies = control._copied(_detached(tuple(s[:n])))
+            copies = control.copied(_detached(tuple(s[:n])))
             before = self._step_back(copies, list(s[n]))
             for k, (new, old) in enumerate(zip(before, s[n], strict=True)):
                 if new._n is not old._n and k in self._summed:
