@@ -16,9 +16,11 @@ from ..jit.errors import SceneError
 from ..jit.instances import NONE, InstanceSet
 from .accel.operation import trace
 from .accel.select import build
+from .interfaces.bsdf import BSDFFlags
 from .interfaces.object import Object, ParamFlags, TraversalCallback
 from .interfaces.records import DirectionSample, Preliminary, Ray, SurfaceInteraction
 from .registry import register
+from .slots import create
 from .surfaces import Surfaces
 
 
@@ -54,6 +56,8 @@ class Scene(Object):
         self._surfaces: Surfaces | None = None
         self._bsdfs: InstanceSet | None = None
         self._emitter_set: InstanceSet | None = None
+        # Calls need something to be recorded for, also where no lane makes them.
+        self._nothing = [] if self._shapes else [create("bsdf", "diffuse", {"reflectance": 0.0}, props, "bsdf")]
         self.accelerator_kind = "auto"
         self._accelerator: Any = None
         self._geometry: list[Any] = []
@@ -104,7 +108,7 @@ class Scene(Object):
             emitter.set_scene((low, high))
         self.refresh()
         unique = {id(s.bsdf): s.bsdf for s in self._shapes if s.bsdf is not None}
-        self._bsdf_list = list(unique.values())
+        self._bsdf_list = list(unique.values()) or self._nothing
         order = {key: k for k, key in enumerate(unique)}
         self._shape_bsdf = types.UInt32([order.get(id(s.bsdf), NONE) for s in self._shapes] or [NONE])
         lights = {id(e): k for k, e in enumerate(self._emitters)}
@@ -232,6 +236,11 @@ class Scene(Object):
         return f.select(
             si.valid, gather(self.types.UInt32, self._shape_bsdf, si.shape, si.valid), self.types.UInt32(NONE)
         )
+
+    def smooth_mask(self, index: Any, active: Any = True) -> Any:
+        """Return the mask of materials with a lobe that light sampling can reach; True if all have one."""
+        flags = [bool(b.flags() & BSDFFlags.Smooth) for b in self.bsdfs.objects]
+        return True if all(flags) else gather(self.types.Bool, self.types.Bool(flags), index, active)
 
     def sample_emitter(self, u: Any) -> tuple[Any, Any, Any]:
         """Return the index of a light chosen by `u`, its probability, and `u` stretched to be used again."""

@@ -7,8 +7,45 @@ from typing import Any
 
 from ...jit.arrays import functions as f
 from ...jit.control import while_loop
+from ...jit.errors import SceneError
 from ...jit.instances import NONE
+from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray, offset_point
+from ..scene import Reference
+
+UNLIMITED = 0xFFFFFFFF
+
+
+def mis_weight(a: Any, b: Any) -> Any:
+    """Return the weight of a strategy with density `a` beside one with density `b` (power heuristic, Veach 1997)."""
+    a2, b2 = a * a, b * b
+    w = a2 / (a2 + b2)
+    return f.select(f.isfinite(w), w, 0.0)
+
+
+def found_weight(scene: Any, path: Any, si: Any, index: Any) -> Any:
+    """Return the weight of having found light `index` at `si` by sampling the material at the path's last vertex."""
+    ds = scene.direction_to(si, Reference(path.prev_p), index)
+    em_pdf = scene.pdf_emitter_direction(Reference(path.prev_p), ds, path.active & ~path.prev_delta)
+    return mis_weight(path.prev_pdf, em_pdf)
+
+
+class PathIntegrator(SamplingIntegrator):
+    """Base of integrators that follow paths: the parameters `max_depth`, `rr_depth` and `hide_emitters`, checked."""
+
+    def __init__(self, props: Any) -> None:
+        super().__init__(props)
+        self.max_depth, self.rr_depth = props["max_depth"], props["rr_depth"]
+        self.hide_emitters = props["hide_emitters"]
+        if self.max_depth < -1:
+            raise SceneError(f"max_depth must be -1 (no bound) or >= 0, found {self.max_depth}")
+        if self.rr_depth <= 0:
+            raise SceneError(f"rr_depth must be > 0, found {self.rr_depth}")
+
+    @property
+    def depth_limit(self) -> int:
+        """Return the longest path as an unsigned number."""
+        return UNLIMITED if self.max_depth < 0 else int(self.max_depth)
 
 
 def pass_lights(scene: Any, ray: Ray, active: Any = True) -> Ray:

@@ -11,8 +11,7 @@ from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
 from ..scene import Reference
-from .common import pass_lights
-from .path import UNLIMITED, mis_weight
+from .common import UNLIMITED, mis_weight, pass_lights
 
 
 @register("integrator", "direct")
@@ -52,7 +51,7 @@ class Direct(SamplingIntegrator):
         index = scene.bsdf_index(si)
         total = self.emitter_samples + self.bsdf_samples
         share_light, share_bsdf = self.emitter_samples / total, self.bsdf_samples / total
-        smooth = self._smooth(scene, index, valid)
+        smooth = scene.smooth_mask(index, valid)
         for _ in range(self.emitter_samples):
             lit = valid & smooth
             # Masked draws, in this order, as in Mitsuba: pictures agree sample by sample.
@@ -79,11 +78,3 @@ class Direct(SamplingIntegrator):
             mis = mis_weight(bs.pdf * share_bsdf, em_pdf * share_light)
             result = result + f.select(going, weight * radiance * (mis * (1.0 / self.bsdf_samples)), 0.0)
         return types.Color3f(result), valid, []
-
-    def _smooth(self, scene: Any, index: Any, active: Any) -> Any:
-        flags = [bool(b.flags() & BSDFFlags.Smooth) for b in scene.bsdfs.objects]
-        if all(flags):
-            return True
-        from ...jit.arrays.memops import gather
-
-        return gather(self.types.Bool, self.types.Bool(flags), index, active)

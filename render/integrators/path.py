@@ -8,20 +8,9 @@ from typing import Any
 from ...jit.arrays import functions as f
 from ...jit.control import while_loop
 from ..interfaces.bsdf import BSDFContext, BSDFFlags
-from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
-from ..scene import Reference
-from .common import pass_lights
-
-UNLIMITED = 0xFFFFFFFF
-
-
-def mis_weight(a: Any, b: Any) -> Any:
-    """Return the weight of a strategy with density `a` beside one with density `b` (power heuristic, Veach 1997)."""
-    a2, b2 = a * a, b * b
-    w = a2 / (a2 + b2)
-    return f.select(f.isfinite(w), w, 0.0)
+from .common import UNLIMITED, PathIntegrator, found_weight, mis_weight, pass_lights
 
 
 @dataclass
@@ -44,7 +33,7 @@ class PathState:
 
 
 @register("integrator", "path")
-class Path(SamplingIntegrator):
+class Path(PathIntegrator):
     """Unidirectional path tracing with emitter sampling and multiple importance sampling.
 
     Differentiable in everything smooth by plain automatic differentiation (memory grows with the depth; `prb` does the
@@ -57,23 +46,6 @@ class Path(SamplingIntegrator):
         Parameter("rr_depth", "int", 5, "depth from which paths end at random"),
         Parameter("hide_emitters", "bool", False, "do not show lights directly"),
     )
-
-    def __init__(self, props: Any) -> None:
-        super().__init__(props)
-        from ...jit.errors import SceneError
-
-        self.max_depth = props["max_depth"]
-        self.rr_depth = props["rr_depth"]
-        self.hide_emitters = props["hide_emitters"]
-        if self.max_depth < -1:
-            raise SceneError(f"max_depth must be -1 (no bound) or >= 0, found {self.max_depth}")
-        if self.rr_depth <= 0:
-            raise SceneError(f"rr_depth must be > 0, found {self.rr_depth}")
-
-    @property
-    def depth_limit(self) -> int:
-        """Return the longest path as an unsigned number."""
-        return UNLIMITED if self.max_depth < 0 else self.max_depth
 
     def sample(self, scene: Any, sampler: Any, ray: Ray, active: Any = True) -> tuple[Any, Any, list[Any]]:
         """Return the radiance along the rays."""
@@ -106,7 +78,7 @@ class Path(SamplingIntegrator):
         self.add_emission(scene, s, si)
         active_next = s.active & (s.depth + 1 < self.depth_limit) & si.is_valid()
         index = scene.bsdf_index(si)
-        smooth = self.has_smooth(scene, index, active_next)
+        smooth = scene.smooth_mask(index, active_next)
         ds, em_weight = scene.sample_emitter_direction(si, sampler.next_2d(), True, active_next & smooth)
         wo = si.to_local(ds.d)
         u1, u2 = sampler.next_1d(), sampler.next_2d()
@@ -118,15 +90,6 @@ class Path(SamplingIntegrator):
         s.result = f.select(lit, s.result + s.throughput * value * em_weight * mis, s.result)
         self.advance(sampler, s, si, bs, weight, active_next)
 
-    def has_smooth(self, scene: Any, index: Any, active: Any) -> Any:
-        """Return the mask of materials with a lobe that light sampling can reach."""
-        flags = [bool(b.flags() & BSDFFlags.Smooth) for b in scene.bsdfs.objects]
-        if all(flags):
-            return True
-        from ...jit.arrays.memops import gather
-
-        return gather(self.types.Bool, self.types.Bool(flags), index, active)
-
     def add_emission(self, scene: Any, s: PathState, si: Any) -> None:
         """Add the light that the present ray found."""
         if not scene.emitters():
@@ -134,9 +97,7 @@ class Path(SamplingIntegrator):
         index = scene.emitter_index(si)
         if self.hide_emitters:
             index = f.select(s.depth == 0, self.types.UInt32(UNLIMITED), index)
-        ds = scene.direction_to(si, Reference(s.prev_p), index)
-        em_pdf = scene.pdf_emitter_direction(Reference(s.prev_p), ds, s.active & ~s.prev_delta)
-        mis = mis_weight(s.prev_pdf, em_pdf)
+        mis = found_weight(scene, s, si, index)
         radiance = scene.eval_emitter(si, index, s.active)
         s.result = f.select(s.active, s.result + s.throughput * radiance * mis, s.result)
 

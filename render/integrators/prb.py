@@ -12,16 +12,15 @@ from typing import Any
 
 from ...ad import api
 from ...jit.arrays import functions as f
+from ...jit.arrays.create import arange
 from ...jit.arrays.linear import dot, normalize
+from ...jit.arrays.memops import gather
 from ...jit.control import while_loop
 from ...jit.instances import leaves
 from ..interfaces.bsdf import BSDFContext, BSDFFlags
-from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Preliminary, Ray
 from ..registry import Parameter, register
-from ..scene import Reference
-from .common import pass_lights
-from .path import UNLIMITED, mis_weight
+from .common import UNLIMITED, PathIntegrator, found_weight, mis_weight, pass_lights
 
 
 @dataclass
@@ -47,7 +46,7 @@ class ReplayState:
 
 
 @register("integrator", "prb")
-class PRB(SamplingIntegrator):
+class PRB(PathIntegrator):
     """A path tracer with emitter sampling whose gradients need no more memory than the image.
 
     Differentiable in colours, textures, lights and the smooth part of geometry; visibility changes and perfectly
@@ -59,20 +58,6 @@ class PRB(SamplingIntegrator):
         Parameter("rr_depth", "int", 5, "depth from which paths end at random"),
         Parameter("hide_emitters", "bool", False, "do not show lights directly"),
     )
-
-    def __init__(self, props: Any) -> None:
-        super().__init__(props)
-        from ...jit.errors import SceneError
-
-        self.max_depth, self.rr_depth = props["max_depth"], props["rr_depth"]
-        self.hide_emitters = props["hide_emitters"]
-        if self.max_depth < -1:
-            raise SceneError(f"max_depth must be -1 (no bound) or >= 0, found {self.max_depth}")
-
-    @property
-    def depth_limit(self) -> int:
-        """Return the longest path as an unsigned number."""
-        return UNLIMITED if self.max_depth < 0 else self.max_depth
 
     def sample(self, scene: Any, sampler: Any, ray: Ray, active: Any = True) -> tuple[Any, Any, list[Any]]:
         """Return the radiance along the rays."""
@@ -131,7 +116,7 @@ class PRB(SamplingIntegrator):
             emitted = self.emission(scene, s, si)
         active_next = s.active & (s.depth + 1 < self.depth_limit) & si.is_valid()
         index = scene.bsdf_index(si)
-        smooth = self.smooth(scene, index, active_next)
+        smooth = scene.smooth_mask(index, active_next)
         active_em = active_next & smooth
         plain = _plain(si)
         ds, em_weight = scene.sample_emitter_direction(plain, sampler.next_2d(), True, active_em)
@@ -170,10 +155,7 @@ class PRB(SamplingIntegrator):
         if self.hide_emitters:
             index = f.select(s.depth == 0, types.UInt32(UNLIMITED), index)
         with api.suspend_grad():
-            plain = _plain(si)
-            ds = scene.direction_to(plain, Reference(s.prev_p), index)
-            em_pdf = scene.pdf_emitter_direction(Reference(s.prev_p), ds, s.active & ~s.prev_delta)
-            mis = mis_weight(s.prev_pdf, em_pdf)
+            mis = found_weight(scene, s, _plain(si), index)
         radiance = scene.eval_emitter(si, index, s.active)
         return types.Color3f(f.select(s.active, s.beta * mis * radiance, 0.0))
 
@@ -230,15 +212,6 @@ class PRB(SamplingIntegrator):
                 api.set_grad(total, types.Color3f(f.select(s.active, gradient, 0.0)))
                 api.backward_from(total)
 
-    def smooth(self, scene: Any, index: Any, active: Any) -> Any:
-        """Return the mask of materials that light sampling can reach."""
-        flags = [bool(b.flags() & BSDFFlags.Smooth) for b in scene.bsdfs.objects]
-        if all(flags):
-            return True
-        from ...jit.arrays.memops import gather
-
-        return gather(self.types.Bool, self.types.Bool(flags), index, active)
-
     def advance(self, sampler: Any, s: ReplayState, si: Any, bs: Any, weight: Any, active_next: Any) -> None:
         """Follow the sampled directions; end paths at random from `rr_depth` on."""
         types = self.types
@@ -269,9 +242,6 @@ class PRB(SamplingIntegrator):
             block.put_weights(position.x, position.y)
             image = image_gradient.array
             count, n = film.crop_size()[0] * film.crop_size()[1], image_gradient.shape[2]
-            from ...jit.arrays.create import arange
-            from ...jit.arrays.memops import gather
-
             pixel = arange(self.types.UInt32, count) * n
             gradients = [gather(self.types.Float, image, pixel + c) for c in range(n)]
             source = block.adjoint_image(film.convert_adjoint(gradients))
