@@ -28,6 +28,12 @@ class PCG32:
     """A stream of random numbers per lane; lane i of `size` starts at initstate + i in stream initseq + i.
 
     `state` and `inc` are UInt64 arrays; a generator may be loop state.
+
+    >>> import luxgrad as dr
+    >>> from luxgrad.llvm import PCG32
+    >>> u = PCG32(size=1000).next_float32()
+    >>> bool(dr.all((u >= 0) & (u < 1))), 0.45 < dr.mean(u)[0] < 0.55
+    (True, True)
     """
 
     ns: Any

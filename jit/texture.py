@@ -26,7 +26,13 @@ __all__ = ["Texture"]
 
 
 class Texture:
-    """A texture; `filter_mode` and `wrap_mode` tell what lies between and outside of the texel centres."""
+    """A texture; `filter_mode` and `wrap_mode` tell what lies between and outside of the texel centres.
+
+    >>> from luxgrad.llvm import Array2f, TensorXf, Texture2f
+    >>> texture = Texture2f(TensorXf([0, 1, 2, 3], shape=(2, 2, 1)))
+    >>> print(texture.eval(Array2f(0.5, 0.5))[0])
+    [1.5]
+    """
 
     ns: Any
     dtype: DType

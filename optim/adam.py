@@ -21,6 +21,16 @@ class Adam(Optimizer):
 
     `uniform` divides by the largest v of the parameter, so that all its elements move at one scale (AdamUniform of
     Nicolet et al. 2021, made for vertices); `amsgrad` divides by the largest v seen so far (Reddi et al. 2018).
+
+    >>> import luxgrad as dr
+    >>> from luxgrad.llvm.ad import Float
+    >>> from luxgrad.optim.adam import Adam
+    >>> opt = Adam(lr=0.1, params={"x": Float(1.0)})
+    >>> for _ in range(100):
+    ...     dr.backward((opt["x"] - 3) ** 2)
+    ...     opt.step()
+    >>> dr.allclose(opt["x"], 3, atol=0.1)
+    True
     """
 
     def __init__(

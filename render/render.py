@@ -30,6 +30,30 @@ def render(
     inputs). `sensor` is an index or a Sensor; `spp` 0 takes the sampler's count. The gradient pass uses `spp_grad`
     samples (0: as many) and an own random seed `seed_grad` (0: derived from `seed`), so that it is uncorrelated with
     the image; equal seeds are an error.
+
+    >>> import luxgrad as dr
+    >>> import luxgrad.mi as mi
+    >>> from luxgrad.mi import ScalarTransform4f as T
+    >>> mi.set_variant("llvm_ad_rgb")
+    >>> scene = mi.load_dict({
+    ...     "type": "scene",
+    ...     "integrator": {"type": "prb"},
+    ...     "sensor": {
+    ...         "type": "perspective",
+    ...         "to_world": T().look_at([0, 0, 4], [0, 0, 0], [0, 1, 0]),
+    ...         "film": {"type": "hdrfilm", "width": 4, "height": 4},
+    ...     },
+    ...     "ball": {"type": "sphere", "bsdf": {"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.5}}},
+    ...     "sky": {"type": "constant"},
+    ... })
+    >>> params = mi.traverse(scene)
+    >>> dr.enable_grad(params["ball.bsdf.reflectance.value"])
+    >>> image = mi.render(scene, spp=4)
+    >>> image.shape
+    (4, 4, 3)
+    >>> dr.backward(dr.mean(image))
+    >>> bool(dr.all(dr.grad(params["ball.bsdf.reflectance.value"]) > 0))
+    True
     """
     sensor = find_sensor(scene, sensor)
     integrator = integrator or scene.integrator() or default_integrator(scene)

@@ -238,7 +238,16 @@ def flag_text(flags: ParamFlags) -> str:
 
 
 def traverse(obj: Any) -> SceneParameters:
-    """Return the parameters of a scene or any object in it."""
+    """Return the parameters of a scene or any object in it.
+
+    >>> import luxgrad.mi as mi
+    >>> mi.set_variant("llvm_ad_rgb")
+    >>> params = mi.traverse(mi.load_dict({"type": "diffuse", "reflectance": {"type": "rgb", "value": 0.25}}))
+    >>> print(params["reflectance.value"])
+    [[0.25, 0.25, 0.25]]
+    >>> params["reflectance.value"] = mi.Color3f(0.5)
+    >>> _ = params.update()
+    """
     collector = _Collector()
     collector.walk(obj, "", 0, ParamFlags(0))
     return SceneParameters(collector.entries, collector.parents, collector.depth)

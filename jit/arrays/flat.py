@@ -17,7 +17,14 @@ _new = object.__new__
 
 
 class Flat(ArrayBase):
-    """A one-dimensional array. `+=`, masked assignment and scatter rebind the object, never a shared buffer."""
+    """A one-dimensional array. `+=`, masked assignment and scatter rebind the object, never a shared buffer.
+
+    >>> from luxgrad.llvm import Float
+    >>> x = Float([1, 2, 3])
+    >>> y = x * 2 + 1
+    >>> print(y, len(y), y[2])
+    [3, 5, 7] 3 7.0
+    """
 
     __slots__ = ("_n", "_ad")
     _n: Node

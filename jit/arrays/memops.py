@@ -77,6 +77,14 @@ def gather(dtype: Any, source: Any, index: Any, active: Any = True, mode: Any = 
     `source` is flat (then a nested `dtype` reads index * k .. index * k + k - 1 as one element) or a PyTree of the
     same structure as `dtype`. Indices must be inside; nothing is read where `active` is false. Differentiable in
     `source`.
+
+    >>> import luxgrad as dr
+    >>> from luxgrad.llvm import Array2f, Float, UInt32
+    >>> print(dr.gather(Float, Float([10, 11, 12, 13]), UInt32([3, 0])))
+    [13, 10]
+    >>> print(dr.gather(Array2f, Float([10, 11, 12, 13]), UInt32([1, 0])))
+    [[12, 13],
+     [10, 11]]
     """
     if isinstance(source, Nested):
         parts = [gather(c.__class__, c, index, active) for c in source._c]
@@ -155,7 +163,15 @@ def scatter_reduce(op: Any, target: Any, value: Any, index: Any, active: Any = T
 
 
 def scatter_add(target: Any, value: Any, index: Any, active: Any = True, mode: Any = None) -> None:
-    """Add `value` to the elements of `target` at `index`. Differentiable in `value` and `target`."""
+    """Add `value` to the elements of `target` at `index`. Differentiable in `value` and `target`.
+
+    >>> import luxgrad as dr
+    >>> from luxgrad.llvm import Float, UInt32
+    >>> counts = dr.zeros(Float, 3)
+    >>> dr.scatter_add(counts, 1.0, UInt32([0, 2, 2]))
+    >>> print(counts)
+    [1, 0, 2]
+    """
     _scatter_tree("add", target, value, index, active)
 
 

@@ -15,7 +15,13 @@ from .strides import broadcast, broadcast_shape, contiguous, strided, transposed
 
 
 class Tensor(ArrayBase):
-    """An array of any shape; `array` is its storage. Slices are copies, assignments to slices scatter."""
+    """An array of any shape; `array` is its storage. Slices are copies, assignments to slices scatter.
+
+    >>> from luxgrad.llvm import TensorXf
+    >>> t = TensorXf([1, 2, 3, 4, 5, 6], shape=(2, 3))
+    >>> print(t[1].array, (t + t[0]).shape, t[:, 2].array)
+    [4, 5, 6] (2, 3) [3, 6]
+    """
 
     __slots__ = ("_array", "_shape")
     _array: Any
