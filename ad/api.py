@@ -11,9 +11,9 @@ from ..jit.arrays.base import ArrayBase
 from ..jit.arrays.create import full
 from ..jit.arrays.flat import Flat, convert
 from . import record as _record  # noqa: F401  (array operations report to the graph from now on)
-from .graph import ADNode, ScopeState, enabled, leaf, new_index, state
-from .widen import widened
+from .graph import ADNode, ScopeState, enabled, here, leaf, new_index
 from .traverse import ADFlag, backward_pass, forward_into, forward_pass
+from .widen import widened
 
 
 def _differentiable(value: Any) -> Iterator[Any]:
@@ -23,7 +23,15 @@ def _differentiable(value: Any) -> Iterator[Any]:
 
 
 def enable_grad(*args: Any) -> None:
-    """Track gradients of all floating-point arrays in PyTrees from here on; integers are passed over."""
+    """Track gradients of all floating-point arrays in PyTrees from here on; integers are passed over.
+
+    >>> import luxgrad as dr
+    >>> from luxgrad.llvm.ad import Float
+    >>> x = Float([1, 2])
+    >>> dr.enable_grad(x)
+    >>> dr.grad_enabled(x * 2), dr.grad_enabled(dr.detach(x))
+    (True, False)
+    """
     for x in _differentiable(args):
         if x._ad is None:
             x._ad = leaf(x)
@@ -176,7 +184,16 @@ def backward_from(value: Any, flags: ADFlag = ADFlag.Default) -> None:
 
 
 def backward(value: Any, flags: ADFlag = ADFlag.Default) -> None:
-    """Set the gradients of `value` to 1 (for all elements: their sum is differentiated) and send them back."""
+    """Set the gradients of `value` to 1 (for all elements: their sum is differentiated) and send them back.
+
+    >>> import luxgrad as dr
+    >>> from luxgrad.llvm.ad import Float
+    >>> x = Float([1, 2, 3])
+    >>> dr.enable_grad(x)
+    >>> dr.backward(dr.sum(x * x))
+    >>> print(dr.grad(x))
+    [2, 4, 6]
+    """
     nodes = _nodes(value, _allow(flags), "backward")
     for node in nodes:
         node.grad = node.cls(1)
@@ -195,7 +212,17 @@ def forward_from(value: Any, flags: ADFlag = ADFlag.Default) -> None:
 
 
 def forward(value: Any, flags: ADFlag = ADFlag.Default) -> None:
-    """Set the tangents of `value` to 1 and send them forward."""
+    """Set the tangents of `value` to 1 and send them forward.
+
+    >>> import luxgrad as dr
+    >>> from luxgrad.llvm.ad import Float
+    >>> x = Float(3)
+    >>> dr.enable_grad(x)
+    >>> y = x * x
+    >>> dr.forward(x)
+    >>> print(dr.grad(y))
+    [6]
+    """
     nodes = _nodes(value, _allow(flags), "forward")
     for node in nodes:
         node.grad = node.cls(1)
@@ -215,12 +242,12 @@ def _indices(args: tuple[Any, ...]) -> frozenset[int]:
 
 @contextmanager
 def _scope(new: ScopeState) -> Iterator[None]:
-    before = state.scopes
-    state.scopes = (*before, new)
+    before = here().scopes
+    here().scopes = (*before, new)
     try:
         yield
     finally:
-        state.scopes = before
+        here().scopes = before
 
 
 @contextmanager
@@ -233,7 +260,7 @@ def suspend_grad(*args: Any, when: bool = True) -> Iterator[None]:
         with _scope(ScopeState(False)):
             yield
         return
-    top = state.scopes[-1] if state.scopes else ScopeState(True)
+    top = here().scopes[-1] if here().scopes else ScopeState(True)
     ids = _indices(args)
     exceptions = top.exceptions | ids if top.enabled else top.exceptions - ids
     with _scope(ScopeState(top.enabled, exceptions)):
@@ -250,7 +277,7 @@ def resume_grad(*args: Any, when: bool = True) -> Iterator[None]:
         with _scope(ScopeState(True)):
             yield
         return
-    top = state.scopes[-1] if state.scopes else ScopeState(True)
+    top = here().scopes[-1] if here().scopes else ScopeState(True)
     ids = _indices(args)
     exceptions = top.exceptions - ids if top.enabled else top.exceptions | ids
     with _scope(ScopeState(top.enabled, exceptions)):
@@ -263,14 +290,14 @@ def isolate_grad(when: bool = True) -> Iterator[None]:
     if not when:
         yield
         return
-    before, postponed = state.boundary, state.postponed
-    state.boundary = new_index()
+    before, postponed = here().boundary, here().postponed
+    here().boundary = new_index()
     waiting: dict[int, ADNode] = {}
-    state.postponed = waiting
+    here().postponed = waiting
     try:
         yield
     finally:
-        state.boundary, state.postponed = before, postponed
+        here().boundary, here().postponed = before, postponed
     if postponed is not None:
         for index, node in waiting.items():
             postponed[index] = node

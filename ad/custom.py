@@ -8,7 +8,7 @@ from typing import Any
 
 from ..jit.arrays import tree
 from .api import detach, grad
-from .graph import ADNode, Rule, connect, enabled, new_index, state
+from .graph import ADNode, Rule, connect, enabled, here, new_index
 from .widen import widened
 
 Give = Callable[..., None]
@@ -35,6 +35,8 @@ class Hub:
 
 class HubRule(Rule):
     """The hub itself: runs once all outputs have handed in their gradients."""
+
+    nested = True
 
     def __init__(self, hub: Hub) -> None:
         self.hub, self.name = hub, hub.name
@@ -185,12 +187,12 @@ class _isolated:
     """Gradients on, and traversals inside stop at what existed before: the outer traversal goes on from there."""
 
     def __enter__(self) -> None:
-        self.before = (state.boundary, state.scopes)
-        state.boundary = new_index()
-        state.scopes = ()
+        self.before = (here().boundary, here().scopes)
+        here().boundary = new_index()
+        here().scopes = ()
 
     def __exit__(self, *_: object) -> None:
-        state.boundary, state.scopes = self.before
+        here().boundary, here().scopes = self.before
 
 
 def custom(cls: type[CustomOp], *args: Any, **kwargs: Any) -> Any:

@@ -24,22 +24,24 @@ class ADNode:
     """A differentiable value: gradient (or tangent) so far, rule, and the nodes it depends on (`parents`)."""
 
     __slots__ = (
-        "index", "cls", "size", "value", "grad", "rule", "parents", "args", "data", "children", "scope", "label",
-        "__weakref__",
+        "index", "cls", "value", "grad", "rule", "parents", "args", "data", "children", "scope", "__weakref__",
     )  # fmt: skip
 
     index: int
     cls: Any  # array type
-    size: int
     value: trace.Node  # the value itself, for rules that need the result
     grad: Any  # array of type `cls`, detached, or None
     rule: Rule | None  # None: a leaf
     parents: tuple[ADNode | None, ...]
-    args: tuple[Any, ...]
+    args: tuple[Any, ...]  # what the rule reads: arrays, for rows the trace's nodes (`data`: their derivative nodes)
     data: Any
-    children: list[weakref.ref[ADNode]]
+    children: list[weakref.ref[ADNode]] | None
     scope: trace.Scope | None  # the recorded loop or branch it belongs to
-    label: str | None
+
+    @property
+    def size(self) -> int:
+        """Return the number of elements."""
+        return self.value.size
 
     def result(self) -> Any:
         """Return the value as an array with this derivative node."""
@@ -47,13 +49,14 @@ class ADNode:
 
     def __repr__(self) -> str:
         kind = "leaf" if self.rule is None else self.rule.name
-        return f"<derivative node a{self.index} ({self.label or kind}, size {self.size})>"
+        return f"<derivative node a{self.index} ({kind}, size {self.size})>"
 
 
 class Rule:
     """How gradients pass one operation: `backward` hands contributions to parents, `forward` returns the tangent."""
 
     name = "rule"
+    nested = False  # whether `backward` may run traversals of its own
 
     def backward(self, node: ADNode, grad: Any, give: Callable[..., None]) -> None:
         """Call give(parent, contribution, lanes) for every parent that takes part.
@@ -80,37 +83,50 @@ class ScopeState:
         return self.enabled != (node.index in self.exceptions)
 
 
-class State(threading.local):
+class State:
     """Derivative state of one thread."""
 
-    scopes: tuple[ScopeState, ...] = ()
-    boundary: int = 0  # traversals stop at nodes older than this (isolate_grad)
-    recorded: int = 0  # nodes made so far
-    captures: tuple[
-        tuple[int, dict[int, ADNode]], ...
-    ] = ()  # per loop being probed: its first node, older ones it reads
-    postponed: dict[int, ADNode] | None = None  # nodes beyond the boundary that received gradients
+    __slots__ = ("scopes", "boundary", "recorded", "captures", "postponed")
+
+    def __init__(self) -> None:
+        self.scopes: tuple[ScopeState, ...] = ()
+        self.boundary = 0  # traversals stop at nodes older than this (isolate_grad)
+        self.recorded = 0  # nodes made so far
+        # Per loop being probed: its first node, older ones it reads.
+        self.captures: tuple[tuple[int, dict[int, ADNode]], ...] = ()
+        self.postponed: dict[int, ADNode] | None = None  # nodes beyond the boundary that received gradients
 
 
-state = State()
+class _Local(threading.local):
+    def __init__(self) -> None:
+        self.state = State()
+
+
+_local = _Local()
+
+
+def here() -> State:
+    """Return the derivative state of this thread."""
+    return _local.state
 
 
 def enabled(node: ADNode | None) -> bool:
     """Return whether a value with this derivative node counts as differentiable here."""
     if node is None:
         return False
-    scopes = state.scopes
+    scopes = _local.state.scopes
     return not scopes or scopes[-1].allows(node)
 
 
 def active() -> bool:
     """Return whether anything at all can be recorded here."""
-    scopes = state.scopes
+    scopes = _local.state.scopes
     return not scopes or scopes[-1].enabled or bool(scopes[-1].exceptions)
 
 
 def leaf(array: Any) -> ADNode:
     """Return a new node without parents for an array."""
+    _local.state.recorded += 1
     return _make(array, None, (), (), None)
 
 
@@ -121,13 +137,9 @@ def _make(
     node.index = new_index()
     node.cls = array.__class__
     node.value = array._n
-    node.size = array._n.size
-    node.grad = None
+    node.grad = node.children = None
     node.rule, node.parents, node.args, node.data = rule, parents, args, data
-    node.children = []
-    node.scope = trace.state.scope
-    node.label = None
-    state.recorded += 1
+    node.scope = trace.state.inner if trace.recording.scopes else None
     return node
 
 
@@ -143,33 +155,48 @@ def connect(
     array: Any, rule: Rule, parents: tuple[ADNode | None, ...], args: tuple[Any, ...], data: Any = None
 ) -> ADNode:
     """Return a node with known parents, entered among their children."""
-    node = _make(array, rule, parents, args, data)
+    node = _new(ADNode)  # as `_make`: this runs per operation
+    node.index = new_index()
+    node.cls = array.__class__
+    node.value = array._n
+    node.grad = node.children = None
+    node.rule = rule
+    node.parents = parents
+    node.args = args
+    node.data = data
+    node.scope = trace.state.inner if trace.recording.scopes else None
+    now = _local.state
+    now.recorded += 1
     reference = weakref.ref(node)
     for p in parents:
         if p is not None:
-            _add_child(p, reference)
-            if state.captures:
-                _note_capture(p)
+            children = p.children
+            if children is None:
+                p.children = [reference]
+            else:
+                children.append(reference)
+                if not len(children) & 31:
+                    _drop_dead(p, children)
+            if now.captures:
+                _note_capture(now, p)
     return node
 
 
-def _add_child(parent: ADNode, reference: weakref.ref[ADNode]) -> None:
-    children = parent.children
+def _drop_dead(parent: ADNode, children: list[weakref.ref[ADNode]]) -> None:
     # A leaf that lives through an optimisation loop would collect dead references; drop them when the list doubles.
-    if len(children) >= 16 and len(children) & (len(children) - 1) == 0:
-        parent.children = children = [c for c in children if c() is not None]
-    children.append(reference)
+    if len(children) & (len(children) - 1) == 0:
+        parent.children = [c for c in children if c() is not None]
 
 
-def _note_capture(parent: ADNode) -> None:
-    for first, captured in state.captures:
+def _note_capture(now: State, parent: ADNode) -> None:
+    for first, captured in now.captures:
         if parent.index < first:
             captured[parent.index] = parent
 
 
 def dependents(node: ADNode) -> list[ADNode]:
     """Return the live nodes that were computed from this one."""
-    return [c for c in (r() for r in node.children) if c is not None]
+    return [c for c in (r() for r in node.children or ()) if c is not None]
 
 
 def install(record: Callable[..., Any], custom: Callable[..., Any]) -> None:

@@ -15,7 +15,7 @@ from ..jit.arrays.create import arange, full
 from ..jit.arrays.memops import gather, scatter
 from ..jit.dtypes import UInt32
 from .custom import Hub, install_hub
-from .graph import ADNode, ScopeState, active, enabled, leaf, new_index, state
+from .graph import ADNode, ScopeState, active, enabled, here, leaf, new_index
 from .traverse import ADFlag, accumulate, backward_pass, forward_into
 
 Give = Callable[..., None]
@@ -27,14 +27,14 @@ def differentiable_loop(
     """Return the state after a loop, differentiable; None if nothing in it has gradients (then it is a plain loop)."""
     if not active():
         return None
-    before = state.captures
+    before = here().captures
     captured: dict[int, ADNode] = {}
     recorder = _Recorder(body, cond, [enabled(x._ad) for v in values for x in tree.arrays(v)])
-    state.captures = (*before, (new_index(), captured))
+    here().captures = (*before, (new_index(), captured))
     try:
         result = control.symbolic_loop(control.copied(_detached(values)), recorder.cond, recorder.body, names)
     finally:
-        state.captures = before
+        here().captures = before
     inputs = {x._ad.index: x._ad for v in values for x in tree.arrays(v) if enabled(x._ad)}
     inputs.update(captured)
     if not inputs:
@@ -72,11 +72,11 @@ class plain:
     """No gradients are recorded within the block."""
 
     def __enter__(self) -> None:
-        self.before = state.scopes
-        state.scopes = (*self.before, ScopeState(False))
+        self.before = here().scopes
+        here().scopes = (*self.before, ScopeState(False))
 
     def __exit__(self, *_: object) -> None:
-        state.scopes = self.before
+        here().scopes = self.before
 
 
 class LoopHub(Hub):
@@ -97,19 +97,19 @@ class LoopHub(Hub):
         self.initial = tuple(tree.map_arrays(lambda x: x.__copy__(), v) for v in values)
         self.final = [x._n for v in result for x in tree.arrays(v)]
         self.cond, self.body, self.names, self.limit = cond, body, names, limit
-        self.scopes = state.scopes
+        self.scopes = here().scopes
 
     def leaves(self) -> list[Any]:
         """Return the flat arrays of the initial state."""
         return [x for v in self.initial for x in tree.arrays(v)]
 
     def _call_body(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        before = state.scopes
-        state.scopes = self.scopes
+        before = here().scopes
+        here().scopes = self.scopes
         try:
             return control.check_state(values, self.body(*values), self.names)
         finally:
-            state.scopes = before
+            here().scopes = before
 
     def forward(self) -> dict[int, Any]:
         """Run the loop with the tangents as further state."""

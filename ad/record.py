@@ -7,29 +7,35 @@ from typing import Any
 from ..jit import trace
 from ..jit.ops.row import Row
 from . import graph, rules
-from .graph import ADNode, attach, connect, enabled, state
+from .graph import ADNode, attach, connect, enabled, here
+from .rules import RULES
 
 
-def record(row: Row, result: Any, args: tuple[Any, ...]) -> ADNode | None:
+def record(
+    row: Row, result: Any, nodes: tuple[trace.Node, ...], ads: tuple[ADNode | None, ...]
+) -> ADNode | None:
     """Return the derivative node of an elementwise result, None where no gradient passes."""
-    weights = row.weights
-    if weights is None or row.result != "same":
+    rule = RULES.get(row)
+    if rule is None:
         return None
-    parents: list[ADNode | None] = []
-    some = False
-    for a, w in zip(args, weights, strict=True):
-        node = a._ad
-        if node is not None and w is not None and enabled(node):
-            parents.append(node)
-            some = True
-        else:
-            parents.append(None)
-    if not some or not result.dtype.is_float:
+    if rule.everywhere and result._n.args is nodes and not here().scopes:
+        return connect(result, rule, ads, nodes, ads)
+    return _record_some(rule, result, nodes, ads)
+
+
+def _record_some(
+    rule: rules.RowRule, result: Any, nodes: tuple[trace.Node, ...], ads: tuple[ADNode | None, ...]
+) -> ADNode | None:
+    """Return the node where some arguments may pass no gradient, or the operation was folded."""
+    parents = tuple([a if w is not None and enabled(a) else None for a, w in zip(ads, rule.weights, strict=True)])
+    missing = parents.count(None)
+    if missing == len(parents) or not result.dtype.is_float:
         return None
-    for a, node in zip(args, parents, strict=True):
-        if node is not None and a._n is result._n and parents.count(None) == len(parents) - 1:
-            return node  # the operation was folded away: x + 0 is x
-    return connect(result, rules.row_rule(row), tuple(parents), tuple(a.__copy__() for a in args))
+    if missing == len(parents) - 1:
+        for n, parent in zip(nodes, parents, strict=True):
+            if parent is not None and n is result._n:
+                return parent  # the operation was folded away: x + 0 is x
+    return connect(result, rule, parents, nodes, ads)
 
 
 def _gather(result: Any, source: Any, index: Any, mask: Any) -> ADNode | None:
@@ -103,8 +109,8 @@ _ANSWERS = {
     "concat": _concat,
     "prefix_sum": _prefix,
     "differentiates": _differentiates,
-    "probe": lambda: state.recorded,
-    "probed": lambda before: state.recorded != before,
+    "probe": lambda: here().recorded,
+    "probed": lambda before: here().recorded != before,
     "loop": _loop,
     "grad": _grad,
     "set_grad": _set_grad,

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ..jit.arrays import functions as f
-from ..jit.arrays.base import apply
+from ..jit.arrays.base import apply, make_node
 from ..jit.arrays.create import arange, full
 from ..jit.arrays.flat import cast, convert
 from ..jit.arrays.memops import gather, scatter, scatter_add
 from ..jit.dtypes import Bool, UInt32
 from ..jit.ops.row import ROWS, Row
-from ..jit.trace import LITERAL
-from .graph import ADNode, Rule
+from ..jit.trace import LITERAL, Node, value_of
+from .graph import ADNode, Rule, active
 from .traverse import prepare_sum
 from .widen import widened
 
 Give = Callable[..., None]
-_select = ROWS["select"]
+_new = object.__new__
+_select, _scaled = ROWS["select"], ROWS["scaled"]
 
 
 def scaled(g: Any, weight: Any) -> Any:
@@ -27,33 +29,77 @@ def scaled(g: Any, weight: Any) -> Any:
         return g if weight == 1 else -g if weight == -1 else g * weight
     if g._n.op is LITERAL:
         return g * weight if g._n.attr.strip(b"\x00") else g
-    cls = g.__class__
-    return apply(_select, (g == 0, cls(0), g * convert(cls, weight)))
+    weight = convert(g.__class__, weight)
+    if weight._n.op is LITERAL and math.isfinite(value_of(weight._n)):
+        return g * weight
+    return apply(_scaled, (g, weight))
+
+
+def _pick(weight: Any, arity: int) -> int | None:
+    """Return which argument a weight function just hands back (-1: the result), None if it computes something."""
+    marks = [object() for _ in range(arity + 1)]
+    try:
+        found = weight(None, *marks)
+    except (TypeError, AttributeError):
+        return None
+    return next((k - 1 for k, m in enumerate(marks) if m is found), None)
 
 
 class RowRule(Rule):
-    """An elementwise operation; the weights stand in its row."""
+    """An elementwise operation; the weights stand in its row.
 
-    def __init__(self, row: Row) -> None:
-        self.row, self.name = row, row.name
+    A node's `args` are the arguments' trace nodes, its `data` their derivative nodes.
+    """
+
+    def __init__(self, row: Row, weights: tuple[Any, ...]) -> None:
+        self.row, self.name, self.weights = row, row.name, weights
+        self.everywhere = row.result == "same" and not row.mask_first and None not in weights
+        self.picks = [_pick(w, row.arity) if callable(w) else None for w in weights]
+
+    def arrays(self, node: ADNode) -> list[Any]:
+        """Return the arguments as arrays, with their derivative nodes where derivatives are recorded."""
+        cls = node.cls
+        ads = node.data if active() else (None,) * len(node.args)
+        kinds = (cls.mask, cls, cls) if self.row.mask_first else (cls,) * len(node.args)
+        return [k.wrap(n, ad) for k, n, ad in zip(kinds, node.args, ads, strict=True)]
 
     def weight(self, node: ADNode, position: int) -> Any:
         """Return d result / d argument."""
-        w = self.row.weights[position]  # type: ignore[index]
-        return w(f, node.result(), *node.args) if callable(w) else w
+        w = self.weights[position]
+        if not callable(w):
+            return w
+        result = node.result() if active() else node.cls.wrap(node.value)
+        return w(f, result, *self.arrays(node))
+
+    def term(self, node: ADNode, g: Any, position: int) -> Any:
+        """Return gradient or tangent `g` times the weight of an argument."""
+        pick = self.picks[position]
+        if pick is None or active():
+            return scaled(g, self.weight(node, position))
+        weight: Node = node.value if pick < 0 else node.args[pick]
+        n: Node = g._n
+        r = _new(node.cls)
+        r._ad = None
+        if n.op is LITERAL or weight.op is LITERAL or n.size != weight.size or g._ad is not None:
+            r._n = weight
+            return scaled(g, r)
+        r._n = make_node(_scaled, n.dtype, n.size, (n, weight))
+        return r
 
     def backward(self, node: ADNode, grad: Any, give: Give) -> None:
         """Hand grad times weight to each argument."""
         if self.row is _select:
-            mask, zero = node.args[0], node.cls(0)
+            mask, zero = node.cls.mask.wrap(node.args[0]), node.cls(0)
             if node.parents[1] is not None:
                 give(node.parents[1], apply(_select, (mask, grad, zero)))
             if node.parents[2] is not None:
                 give(node.parents[2], apply(_select, (mask, zero, grad)))
             return
-        for position, parent in enumerate(node.parents):
+        position = 0
+        for parent in node.parents:
             if parent is not None:
-                give(parent, scaled(grad, self.weight(node, position)))
+                give(parent, grad if self.weights[position] == 1.0 else self.term(node, grad, position))
+            position += 1
 
     def forward(self, node: ADNode) -> Any:
         """Return the sum of tangents times weights."""
@@ -62,10 +108,10 @@ class RowRule(Rule):
             if parent is None or parent.grad is None:
                 continue
             if self.row is _select:
-                mask, zero = node.args[0], node.cls(0)
+                mask, zero = node.cls.mask.wrap(node.args[0]), node.cls(0)
                 term = apply(_select, (mask, parent.grad, zero) if position == 1 else (mask, zero, parent.grad))
             else:
-                term = scaled(parent.grad, self.weight(node, position))
+                term = self.term(node, parent.grad, position)
             total = term if total is None else total + term
         return total
 
@@ -248,18 +294,8 @@ class PrefixRule(Rule):
         return None if parent is None or parent.grad is None else prefix_sum(widened(parent.grad, node.size), node.data)
 
 
-_ROW_RULES: dict[str, RowRule] = {}
-
-
-def row_rule(row: Row) -> RowRule:
-    """Return the rule of a row."""
-    rule = _ROW_RULES.get(row.name)
-    if rule is None:
-        rule = _ROW_RULES[row.name] = RowRule(row)
-    return rule
-
-
+RULES = {row: RowRule(row, row.weights) for row in ROWS.values() if row.weights is not None and row.result == "same"}
 CAST, GATHER, SCATTER, REDUCE, CONCAT, PREFIX = (
     CastRule(), GatherRule(), ScatterRule(), ReduceRule(), ConcatRule(), PrefixRule(),
 )  # fmt: skip
-__all__ = ["RowRule", "row_rule", "scaled", "widened", "add_at", "Bool"]
+__all__ = ["RULES", "RowRule", "scaled", "widened", "add_at", "Bool"]

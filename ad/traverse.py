@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-import heapq
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from heapq import heappop, heappush
 from typing import Any
 
 from ..jit import trace
@@ -15,7 +15,7 @@ from ..jit.arrays.memops import scatter_add
 from ..jit.control import outside
 from ..jit.dtypes import UInt32
 from ..jit.trace import LITERAL
-from .graph import ADNode, ScopeState, dependents, state
+from .graph import ADNode, ScopeState, dependents, here
 from .widen import widened
 
 
@@ -34,17 +34,17 @@ class ADFlag(enum.IntFlag):
 @contextmanager
 def recording_off() -> Iterator[None]:
     """Record no derivatives within the block: rules compute with plain values."""
-    before = state.scopes
-    state.scopes = (*before, ScopeState(False))
+    before = here().scopes
+    here().scopes = (*before, ScopeState(False))
     try:
         yield
     finally:
-        state.scopes = before
+        here().scopes = before
 
 
 def beyond(node: ADNode) -> bool:
     """Return whether a node lies outside what is traversed now: older than the isolated part, or of an outer scope."""
-    return node.index < state.boundary or node.scope is not trace.state.scope
+    return node.index < here().boundary or node.scope is not trace.state.scope
 
 
 def accumulate(node: ADNode, contribution: Any, lanes: int) -> None:
@@ -83,70 +83,89 @@ def prepare_sum(node: ADNode) -> None:
 
 
 def backward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:
-    """Send the gradients of `roots` to everything they depend on."""
-    heap: list[tuple[int, ADNode]] = []
-    queued: set[int] = set()
-    outer = state.postponed
+    """Send the gradients of `roots` to everything they depend on, newest nodes first."""
+    heap: list[int] = []  # negative indices
+    nodes: dict[int, ADNode | None] = {}  # queued by index, None once they are done
+    state = here()
+    outer, boundary, scope = state.postponed, state.boundary, trace.state.scope
+    grad: Any = None
+    size = 0
 
     def push(node: ADNode) -> None:
-        if node.index in queued:
+        index = node.index
+        if index in nodes:
             return
-        queued.add(node.index)
-        if beyond(node):
+        if index < boundary or node.scope is not scope:  # as `beyond`
+            nodes[index] = None
             if outer is not None:
-                outer[node.index] = node
+                outer[index] = node
             return
-        heapq.heappush(heap, (-node.index, node))
+        nodes[index] = node
+        heappush(heap, -index)
 
+    def give(parent: ADNode, contribution: Any, lanes: int | None = None) -> None:
+        if contribution is not None:
+            known = parent.grad
+            count = size if lanes is None else lanes
+            if scope is None and (parent.value.size > 1 or count == 1 == contribution._n.size):
+                if known is not None:
+                    parent.grad = known + contribution
+                else:
+                    # A copy of what belongs to this node: gathers add into gradients in place.
+                    parent.grad = contribution if contribution is not grad else contribution.__copy__()
+            else:
+                accumulate(parent, contribution, count)
+        if parent.index not in nodes:
+            push(parent)
+
+    roots = list(roots)
     sources = {n.index for n in roots}
     for node in roots:
         push(node)
+    clear_edges, clear_input, clear_interior = (
+        bool(flags & which) for which in (ADFlag.ClearEdges, ADFlag.ClearInput, ADFlag.ClearInterior)
+    )
     with recording_off():
         while heap:
-            node = heapq.heappop(heap)[1]
-            if node.rule is None:
+            index = -heappop(heap)
+            node = nodes[index]  # type: ignore[assignment]
+            nodes[index] = None
+            rule = node.rule
+            if rule is None:
                 continue
-            if node.grad is not None:
-                with inner_boundary() as found:
-                    _send(node, push)
-                for reached in found.values():
-                    push(reached)
-            _forget(node, node.index in sources, flags)
-
-
-def _send(node: ADNode, push: Any) -> None:
-    def give(parent: ADNode, contribution: Any, lanes: int | None = None) -> None:
-        if contribution is not None:
-            accumulate(parent, contribution, node.size if lanes is None else lanes)
-        push(parent)
-
-    node.rule.backward(node, node.grad, give)  # type: ignore[union-attr]
+            grad = node.grad
+            if grad is not None:
+                size = node.value.size
+                if rule.nested:
+                    with inner_boundary() as found:
+                        rule.backward(node, grad, give)
+                    for reached in found.values():
+                        push(reached)
+                else:
+                    rule.backward(node, grad, give)
+            if clear_input if index in sources else clear_interior:
+                node.grad = None
+            if clear_edges:
+                node.rule, node.parents, node.args, node.data = _CUT, (), (), None
 
 
 @contextmanager
 def inner_boundary() -> Iterator[dict[int, ADNode]]:
     """Yield what will hold the nodes that traversals within the block reach beyond a boundary of their own."""
-    before = state.postponed
+    before = here().postponed
     found: dict[int, ADNode] = {}
-    state.postponed = found
+    here().postponed = found
     try:
         yield found
     finally:
-        state.postponed = before
-
-
-def _forget(node: ADNode, is_source: bool, flags: ADFlag) -> None:
-    clear = ADFlag.ClearInput if is_source else ADFlag.ClearInterior
-    if flags & clear:
-        node.grad = None
-    if flags & ADFlag.ClearEdges:
-        node.rule, node.parents, node.args, node.data = _CUT, (), (), None
+        here().postponed = before
 
 
 class _Cut:
     """The rule of a node whose edges a traversal has removed."""
 
     name = "cut"
+    nested = False
 
     def backward(self, node: ADNode, grad: Any, give: Any) -> None:
         """Hand nothing on."""
@@ -168,11 +187,11 @@ def forward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:
     def push(node: ADNode) -> None:
         if node.index not in queued and not beyond(node):
             queued.add(node.index)
-            heapq.heappush(heap, (node.index, node))
+            heappush(heap, (node.index, node))
 
     for node in roots:
         queued.add(node.index)
-        heapq.heappush(heap, (node.index, node))
+        heappush(heap, (node.index, node))
     _run_forward(heap, sources, flags, push)
 
 
@@ -211,7 +230,7 @@ def _run_forward(heap: list[tuple[int, ADNode]], sources: set[int], flags: ADFla
     with recording_off():
         done = []
         while heap:
-            node = heapq.heappop(heap)[1]
+            node = heappop(heap)[1]
             if node.rule is not None and node.index not in sources:
                 _pull(node)
             done.append(node)

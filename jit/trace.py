@@ -7,6 +7,7 @@ array and no later node needs it. Nothing global lists nodes.
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 import threading
 import weakref
@@ -119,13 +120,46 @@ class BranchBody:
         self.afters: list[weakref.ref[Node]] = []
 
 
+class Recording:
+    """What recording an operation looks at first, for all threads: reading a thread's own state costs more."""
+
+    __slots__ = ("scopes", "lines", "lock")
+
+    def __init__(self) -> None:
+        self.scopes = 0  # threads that are inside a loop or branch being recorded
+        self.lines = False  # whether nodes note the user's line
+        self.lock = threading.Lock()
+
+
+recording = Recording()
+
+
 class ThreadState(threading.local):
     """Recording state of one thread."""
 
-    scope: Scope | None = None
+    inner: Scope | None = None  # what `scope` returns
     mask: Any = None  # condition of a branch that is recorded without a scope (both sides, merged by select)
     replaying: bool = False  # a loop's body runs again for its derivatives: its scatters have happened already
-    record_lines: bool = False
+
+    @property
+    def scope(self) -> Scope | None:
+        """Return the loop or branch that this thread records."""
+        return self.inner
+
+    @scope.setter
+    def scope(self, scope: Scope | None) -> None:
+        with recording.lock:
+            recording.scopes += (scope is not None) - (self.inner is not None)
+            self.inner = scope
+
+    @property
+    def record_lines(self) -> bool:
+        """Return whether nodes note the user's line (in all threads)."""
+        return recording.lines
+
+    @record_lines.setter
+    def record_lines(self, on: bool) -> None:
+        recording.lines = on
 
 
 state = ThreadState()
@@ -135,9 +169,9 @@ def node(op: Any, dtype: DType, size: int, args: tuple[Node, ...], attr: Any = N
     """Return a new node in the current scope."""
     n = _new(Node)
     n.op, n.dtype, n.size, n.args, n.attr, n.buf = op, dtype, size, args, attr, None
-    n.scope = state.scope
+    n.scope = state.inner if recording.scopes else None
     n.index = next_index()
-    n.where = user_line() if state.record_lines else None
+    n.where = user_line() if recording.lines else None
     return n
 
 
@@ -152,6 +186,24 @@ def literal(dtype: DType, value: bool | int | float, size: int = 1) -> Node:
     n.scope = None
     n.index = next_index()
     n.where = None
+    return n
+
+
+_SCALARS: dict[DType, dict[int | float, Node]] = {dtype: {} for dtype in dtypes.ALL}
+_SCALAR_LIMIT = 4096  # constants kept per type
+
+
+def scalar(dtype: DType, value: int | float) -> Node:
+    """Return a constant of size 1 for an operand that is a Python number (no bool): the same node for equal numbers."""
+    if not value and math.copysign(1.0, value) < 0:
+        return literal(dtype, value)  # equal to 0.0 as a key
+    known = _SCALARS[dtype]
+    n = known.get(value)
+    if n is None:
+        n = literal(dtype, value)
+        if len(known) >= _SCALAR_LIMIT:
+            known.clear()
+        known[value] = n
     return n
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import Bool, DType
+from ..dtypes import ALL, Bool, DType
 from ..ops.row import ROWS, Row
-from ..trace import LITERAL, Node, next_index, state, user_line
-from .fold import fold
+from ..trace import LITERAL, Node, next_index, recording, scalar, state, user_line
+from .fold import fold, folding_operands
 
 _new = object.__new__
 
@@ -16,7 +16,8 @@ _new = object.__new__
 class Hooks:
     """How the derivative package listens in: functions that it sets when it is loaded."""
 
-    record: Callable[..., Any] | None = None  # (row, result array, argument arrays) -> derivative node
+    # (row, result array, the arguments' nodes, their derivative nodes) -> derivative node
+    record: Callable[..., Any] | None = None
     custom: Callable[..., Any] | None = None  # (rule name, result, inputs, data) -> derivative node
     suspended: bool = False
 
@@ -89,23 +90,24 @@ def apply(row: Row, args: tuple[Any, ...]) -> Any:
     dtype = cls.dtype
     if dtype.kind not in row.kinds:
         raise TypeError(f"{row.name}(): not defined for {cls.__name__} arrays")
-    size = result_size(args)
     nodes = tuple([a._n for a in args])
-    result_cls = cls.mask if row.result == "bool" else cls
-    n = None
-    for m in nodes:
-        if m.op is LITERAL:
-            n = fold(row, nodes, size)
-            break
-    if n is None:
-        n = make_node(row, result_cls.dtype, size, nodes)
-    r = _new(result_cls)
-    r._n = n
-    r._ad = None
+    size = nodes[0].size
+    constants = tracked = False
     for a in args:
+        n = a._n
+        if n.size != size:
+            size = -1
+        if n.op is LITERAL:
+            constants = True
         if a._ad is not None:
-            r._ad = hooks.record(row, r, args)  # type: ignore[misc]
-            break
+            tracked = True
+    if size < 0:
+        size = result_size(args)
+    result_cls = cls if row.result != "bool" else cls.mask
+    found = fold(row, nodes, size) if constants else None
+    r = _new(result_cls)
+    r._n = make_node(row, result_cls.dtype, size, nodes) if found is None else found
+    r._ad = hooks.record(row, r, nodes, tuple([a._ad for a in args])) if tracked else None  # type: ignore[misc]
     return r
 
 
@@ -113,38 +115,67 @@ def make_node(op: Any, dtype: DType, size: int, args: tuple[Node, ...], attr: An
     """Return a new node in the current scope (as `trace.node`, kept here so that the hot path has one call)."""
     n = _new(Node)
     n.op, n.dtype, n.size, n.args, n.attr, n.buf = op, dtype, size, args, attr, None
-    n.scope = state.scope
+    n.scope = state.inner if recording.scopes else None
     n.index = next_index()
-    n.where = user_line() if state.record_lines else None
+    n.where = user_line() if recording.lines else None
     return n
 
 
 def make_binary(name: str, swap: bool = False) -> Callable[[Any, Any], Any]:
-    """Return the operator method of a two-argument row; `swap` for its reflected form."""
+    """Return the operator method of a two-argument row; `swap` for its reflected form.
+
+    What takes part in most programs is recorded right here: two arrays of one type and size, or one and a Python
+    number that nothing is folded with. The rest goes through `promote` and `apply`.
+    """
     row = ROWS[name]
-    kinds = row.kinds
     to_mask = row.result == "bool"
+    allowed = frozenset(d for d in ALL if d.kind in row.kinds)
+    neutral = folding_operands(row)
 
     def method(self: Any, other: Any) -> Any:
         cls = self.__class__
-        if other.__class__ is not cls:
-            pair = cls.promote(self, other)
-            if pair is NotImplemented:
-                return NotImplemented
-            a, b = pair
-            return apply(row, (b, a) if swap else (a, b))
-        a, b = self._n, other._n
-        if a.size != b.size or a.op is LITERAL or b.op is LITERAL or cls.dtype.kind not in kinds:
-            return apply(row, (self, other))
+        kind = other.__class__
+        a = self._n
+        dtype = a.dtype
+        if kind is cls:
+            b = other._n
+            if a.size != b.size or a.op is LITERAL or b.op is LITERAL or dtype not in allowed:
+                return apply(row, (self, other))
+            other_ad = other._ad
+            nodes = (a, b)
+        else:
+            fast = a.op is not LITERAL and (dtype.kind == "f" if kind is float else kind is int and dtype.kind != "b")
+            if not fast or dtype not in allowed:
+                return general(self, other)
+            b = scalar(dtype, other)
+            if b.attr in neutral[dtype]:
+                return general(self, other)
+            other_ad = None
+            nodes = (b, a) if swap else (a, b)
         n = _new(Node)
-        n.op, n.dtype, n.size, n.args, n.attr, n.buf = row, Bool if to_mask else a.dtype, a.size, (a, b), None, None
-        n.scope = state.scope
+        n.op = row
+        n.dtype = Bool if to_mask else dtype
+        n.size = a.size
+        n.args = nodes
+        n.attr = n.buf = None
+        n.scope = state.inner if recording.scopes else None
         n.index = next_index()
-        n.where = user_line() if state.record_lines else None
+        n.where = user_line() if recording.lines else None
         r = _new(cls.mask if to_mask else cls)
         r._n = n
-        r._ad = None if self._ad is None and other._ad is None else hooks.record(row, r, (self, other))  # type: ignore[misc]
+        ad = self._ad
+        if ad is None and other_ad is None:
+            r._ad = None
+        else:
+            r._ad = hooks.record(row, r, nodes, (other_ad, ad) if swap else (ad, other_ad))  # type: ignore[misc]
         return r
+
+    def general(self: Any, other: Any) -> Any:
+        pair = self.__class__.promote(self, other)
+        if pair is NotImplemented:
+            return NotImplemented
+        a, b = pair
+        return apply(row, (b, a) if swap else (a, b))
 
     return method
 

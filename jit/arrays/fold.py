@@ -23,11 +23,35 @@ _PYTHON: dict[str, Any] = {
 }  # fmt: skip
 
 
+# Rows that a single constant among the arguments can simplify.
+_PARTIAL = frozenset(("add", "sub", "mul", "div", "idiv", "and", "or", "select", "fma", *_BELOW_ZERO))
+
+
+def folding_operands(row: Row) -> dict[Any, frozenset[bytes]]:
+    """Return per element type the constant operands of a two-argument row for which `fold` must be asked."""
+    table = {}
+    for d in ALL:
+        found: set[bytes] = set()
+        if row.name in ("add", "sub") or (d.kind == "u" and row.name in _BELOW_ZERO):
+            found = {_ZERO[d], _NEGATIVE_ZERO.get(d, _ZERO[d])}
+        elif row.name in ("mul", "div", "idiv"):
+            found = {_ONE[d]}
+        elif row.name in ("and", "or"):
+            found = {_ONE[d], _ZERO[d]}
+        table[d] = frozenset(found)
+    return table
+
+
 def fold(row: Row, args: tuple[Node, ...], size: int) -> Node | None:
     """Return a node that replaces `row(*args)`, or None; at least one argument is a literal."""
-    if all(a.op is LITERAL for a in args):
+    for a in args:
+        if a.op is not LITERAL:
+            break
+    else:
         return _evaluate(row, args, size)
     name = row.name
+    if name not in _PARTIAL:
+        return None
     if name == "select":
         mask, x, y = args
         if mask.op is LITERAL:

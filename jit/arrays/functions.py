@@ -7,10 +7,13 @@ from typing import Any
 
 from ..dtypes import Bool, Int32
 from ..ops.row import ROWS, Row
+from ..trace import scalar
 from . import tree
 from .base import ArrayBase, apply
 from .flat import Flat, convert, promoted, wrap_literal
 from .nested import Nested
+
+_new = object.__new__
 
 
 def common(values: list[Any]) -> Any:
@@ -29,6 +32,9 @@ def common(values: list[Any]) -> Any:
 
 def call(row: Row, *args: Any) -> Any:
     """Return row(*args) for any mix of arrays and Python numbers."""
+    simple = _same_type(row, args)
+    if simple is not None:
+        return apply(row, simple)
     first = None
     for a in args:
         if isinstance(a, ArrayBase):
@@ -47,6 +53,42 @@ def call(row: Row, *args: Any) -> Any:
 
         return call_tensor(row, args)
     return _call_numbers(row, args)
+
+
+def _same_type(row: Row, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the operands if they are flat arrays of one type, or numbers that become constants of it; else None."""
+    cls = args[-1].__class__
+    if cls is float or cls is int:
+        for a in args:
+            if isinstance(a, Flat):
+                cls = a.__class__
+        if row.mask_first and args[0].__class__ is cls:
+            return None
+    if not issubclass(cls, Flat):
+        return None
+    dtype = cls.dtype
+    kind = dtype.kind
+    if kind not in row.kinds:
+        return None
+    mixed = False
+    for a in args:
+        c = a.__class__
+        if c is cls:
+            continue
+        if c is float and kind == "f" or c is int and kind != "b":
+            mixed = True
+        elif a is not args[0] or not row.mask_first or c is not cls.mask:
+            return None
+    if row.mask_first and args[0].__class__ is not cls.mask:
+        return None
+    return tuple([_constant(cls, a) if a.__class__ in (float, int) else a for a in args]) if mixed else args
+
+
+def _constant(cls: Any, value: float | int) -> Any:
+    r = _new(cls)
+    r._n = scalar(cls.dtype, value)
+    r._ad = None
+    return r
 
 
 def _call_flat(row: Row, args: tuple[Any, ...]) -> Any:

@@ -97,3 +97,9 @@ row("cbrt", "Return the real cube root of x.", 1, "f", lambda np, x: np.cbrt(x),
     weights=(lambda f, r, x: f.rcp(3.0 * r * r),), domain=((0.1, 100.0),), ulp=0.8)  # fmt: skip
 row("erf", "Return the error function of x.", 1, "f", _numpy_erf, _lowered(hyperbolic.erf),
     weights=(lambda f, r, x: 1.1283791670955126 * f.exp(-x * x),), domain=((-3.0, 3.0),), ulp=1.2)  # fmt: skip
+
+# Derivatives of the rows above: a lane that a mask has left out has gradient 0, whatever its weight is there.
+row("scaled", "Return x * y, 0 where x is 0 even if y is infinite or NaN: a gradient times a weight.", 2, "f",
+    lambda np, x, y: np.where(x == 0, np.zeros_like(x), x * y),
+    lambda e, t, x, y: e.select(x.eq(0.0), e.const(t, 0.0), x * y),
+    weights=(lambda f, r, x, y: y, lambda f, r, x, y: x), domain=(_wide, _wide))  # fmt: skip
