@@ -8,6 +8,7 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -92,36 +93,26 @@ def fit(
     })  # fmt: skip
     quality = max(spp, 64) if image_spp is None else image_spp
     bounds = {key: _limits_of(key, limits) for key in keys}
-    for key in keys:
-        _clamp(opt, key, bounds[key])
+    _settle(opt, bounds)
     first = _resume(checkpoint_path, opt, result)
     parameters.update(opt)
     if first == 0:
         for key in keys:
             result.record(key, opt[key])
         _picture(result, "start", scene, views, integrator, quality)
+    picture = partial(render, scene, params=parameters, integrator=integrator, spp=spp, spp_grad=spp_grad)
     targets: list[Any] = []
     begin = time.perf_counter()
     with FitProgress(steps, first, progress) as bar:
         for step in range(first, steps):
             _set_rate(opt, lr, lr_end, step, steps)
-            total = 0.0
-            for number, view in enumerate(views):
-                image = render(
-                    scene, params=parameters, sensor=view.sensor, integrator=integrator, spp=spp, spp_grad=spp_grad,
-                    seed=_mixed(seed, step, number),
-                )  # fmt: skip
-                if len(targets) <= number:
-                    targets.append(fitting(image, view.target, view.sensor))
-                value = loss(image, targets[number])
-                ad.backward(value)
-                total += _finite(float(np.asarray(value).ravel()[0]), step) / len(views)
-                result.samples += spp * int(image.shape[0]) * int(image.shape[1])
+            seeds = [_mixed(seed, step, number) for number in range(len(views))]
+            total, image, pixels = _descend(picture, views, targets, seeds, loss, step)
+            result.samples += spp * pixels
             if step == first:
                 _warn_of_zeros(opt, keys)
             opt.step(grad_scale=1.0 / len(views) if len(views) > 1 else None)
-            for key in keys:
-                _clamp(opt, key, bounds[key])
+            _settle(opt, bounds)
             parameters.update(opt)
             result.losses.append(total)
             for key in keys:
@@ -137,6 +128,32 @@ def fit(
     result.values = {key: numbers(opt[key]) for key in keys}
     _picture(result, "fitted", scene, views, integrator, quality)
     return result
+
+
+def _descend(
+    picture: Callable[..., Any], views: Sequence[Any], targets: list[Any], seeds: list[int],
+    loss: Callable[[Any, Any], Any], step: int,
+) -> tuple[float, Any, int]:  # fmt: skip
+    """Send the gradients of all views' losses back; return the mean loss, the last picture and the pixels rendered.
+
+    `targets` is filled on the first call: what a target has to fit is known from the picture.
+    """
+    total, pixels = 0.0, 0
+    for number, view in enumerate(views):
+        image = picture(sensor=view.sensor, seed=seeds[number])
+        if len(targets) <= number:
+            targets.append(fitting(image, view.target, view.sensor))
+        value = loss(image, targets[number])
+        ad.backward(value)
+        total += _finite(float(np.asarray(value).ravel()[0]), step) / len(views)
+        pixels += int(image.shape[0]) * int(image.shape[1])
+    return total, image, pixels
+
+
+def _settle(opt: Optimizer, bounds: Mapping[str, Any]) -> None:
+    """Move all fitted values into their limits."""
+    for key, limits in bounds.items():
+        _clamp(opt, key, limits)
 
 
 def select_keys(parameters: Any, params: str | Iterable[str] | None) -> list[str]:

@@ -117,6 +117,56 @@ def test_names_in_all_are_defined() -> None:
             assert listed <= defined, f"{path.relative_to(ROOT)}: {sorted(listed - defined)} in __all__ do not exist"
 
 
+def undocumented(tree: ast.Module) -> Iterator[str]:
+    """Yield the public functions, classes and methods of a module that have no docstring; setters need none."""
+    if not ast.get_docstring(tree):
+        yield "the module"
+    waiting = [(node, "") for node in tree.body]
+    while waiting:
+        node, prefix = waiting.pop()
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
+            continue
+        setter = any(isinstance(d, ast.Attribute) and d.attr == "setter" for d in node.decorator_list)
+        if not setter and not ast.get_docstring(node):
+            yield f"line {node.lineno}: {prefix}{node.name}"
+        if isinstance(node, ast.ClassDef):
+            waiting += [(inner, f"{prefix}{node.name}.") for inner in node.body]
+
+
+def test_every_public_object_has_a_docstring() -> None:
+    missing = [
+        f"{path.relative_to(ROOT)}: {what}"
+        for path in source_files()
+        for what in undocumented(ast.parse(path.read_text("utf-8")))
+    ]
+    assert not missing
+
+
+def test_the_docstring_check_sees_what_is_missing() -> None:
+    text = "class A:\n    def f(self): ...\n    def _g(self): ...\n    @f.setter\n    def f(self, x): ...\n"
+    assert set(undocumented(ast.parse(text))) == {"the module", "line 1: A", "line 2: A.f"}
+
+
+def test_names_in_all_can_be_imported(tmp_path: Path) -> None:
+    code = f"""
+import importlib, pathlib
+import luxgrad.mi
+luxgrad.mi.set_variant("llvm_ad_rgb")  # names of luxgrad.mi depend on it
+root = pathlib.Path({str(ROOT)!r})
+for package, folder in {package_dir()!r}.items():
+    for path in sorted((root / folder).rglob("*.py")):
+        if "__all__" in path.read_text("utf-8") and path.stem != "__main__":
+            parts = path.relative_to(root / folder).with_suffix("").parts
+            name = ".".join([package, *(parts[:-1] if parts[-1] == "__init__" else parts)])
+            module = importlib.import_module(name)
+            names = list(module.__all__)
+            missing = [n for n in names if not hasattr(module, n)]
+            if missing or len(set(names)) != len(names):
+                print(name, missing or "names twice")
+"""
+    assert run_python(code, tmp_path) == ""
+
+
 def run_python(code: str, cwd: Path) -> str:
     done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr

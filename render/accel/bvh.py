@@ -88,6 +88,7 @@ class BvhAccelerator(Accelerator):
         self.bounds = union(self._primitives.lower, self._primitives.upper)
 
     def update(self, geom_index: int, change: NDArray[np.float32] | Sphere | Disk) -> None:
+        """Move a geometry: new vertices, or another sphere or disk."""
         geometry = self._primitives.geometry
         geometry[geom_index] = moved(geometry, geom_index, change)
         self._primitives = Primitives(geometry)
@@ -98,5 +99,6 @@ class BvhAccelerator(Accelerator):
             self._publish()
 
     def close(self) -> None:
+        """Give the memory of the structure back; no ray may be traced after that."""
         self.scene = 0
         self._memory.clear()

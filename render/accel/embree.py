@@ -106,6 +106,7 @@ class EmbreeAccelerator(Accelerator):
         self.bounds = union(np.concatenate(lower), np.concatenate(upper))
 
     def update(self, geom_index: int, change: NDArray[np.float32] | Sphere | Disk) -> None:
+        """Move a geometry: new vertices, or another sphere or disk."""
         item = moved(self._geometry, geom_index, change)
         self._geometry[geom_index] = item
         if geom_index not in self._handles:
@@ -120,6 +121,7 @@ class EmbreeAccelerator(Accelerator):
         self._commit()
 
     def close(self) -> None:
+        """Give the memory of the structure back; no ray may be traced after that."""
         if self.scene:
             self._library.rtcReleaseScene(self.scene)
             self.scene = 0
