@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..trace import AFTER, BRANCH, LOOP, OUT, PHI, REDUCE, SCATTER, BranchBody, LoopBody, Node
+from collections.abc import Callable, Sequence
+
+from ..ops.row import Row
+from ..trace import AFTER, BRANCH, LITERAL, LOOP, OUT, PHI, REDUCE, SCATTER, BranchBody, LoopBody, Node
 
 
 def live_effects(effects: tuple[Node, ...]) -> list[Node]:
@@ -42,14 +45,14 @@ class Live:
         self.used: dict[int, set[int]] = {}  # id of LOOP/BRANCH node -> positions
         self._loop_of: dict[int, Node] = {}  # id of condition scope -> LOOP node
         self._waiting: dict[int, set[int]] = {}  # positions of placeholders met before their loop
-        seen: set[int] = set()
+        seen: set[Node] = set()
         stack = list(roots)
         while stack:
             n = stack.pop()
-            if id(n) in seen or n.buf is not None:
+            if n in seen or n.buf is not None:
                 continue
-            seen.add(id(n))
-            stack.extend(self._needs(n))
+            seen.add(n)
+            stack += n.args if n.op.__class__ is Row else self._needs(n)
 
     def _needs(self, n: Node) -> list[Node] | tuple[Node, ...]:
         op = n.op
@@ -90,7 +93,9 @@ class Live:
 
     def children(self, n: Node) -> list[Node] | tuple[Node, ...]:
         """Return what must be computed before `n`, unused loop state and outputs left out."""
-        if n.buf is not None or n.op not in (LOOP, BRANCH):
+        if n.op.__class__ is Row and n.buf is None:
+            return n.args
+        if n.buf is not None or (n.op is not LOOP and n.op is not BRANCH):
             return children(n)
         keep = self.positions(n)
         if n.op is LOOP:
@@ -109,22 +114,62 @@ class Live:
         return nodes
 
 
-def topological(roots: list[Node], get=children) -> list[Node]:  # type: ignore[no-untyped-def]
-    """Return all nodes below `roots` (which come last), each after what it uses."""
+def walk(roots: list[Node]) -> tuple[list[Node], list[Node]]:
+    """Return all nodes below `roots` (which come last), each after what it uses; and those to compute that are no rows.
+
+    Literals are not in the second list, though they are no rows.
+    """
     order: list[Node] = []
-    done: set[int] = set()
-    stack: list[Node] = list(reversed(roots))
+    special: list[Node] = []
+    done: dict[Node, bool] = {}  # False: what it uses is being visited
+    stack: list[Node] = roots[::-1]
+    pop, push = stack.pop, stack.append
+    while stack:
+        n = pop()
+        state = done.get(n)
+        if state:
+            continue
+        if n.buf is None:
+            row = n.op.__class__ is Row
+            if state is None:
+                waiting = False
+                below = n.args if row else children(n)
+                for m in below:
+                    if m not in done:
+                        waiting = True
+                        break
+                if waiting:
+                    done[n] = False
+                    push(n)
+                    for m in below[::-1]:
+                        if m not in done:
+                            push(m)
+                    continue
+            if not row and n.op is not LITERAL:
+                special.append(n)
+        done[n] = True
+        order.append(n)
+    return order, special
+
+
+def topological(roots: list[Node], get: Callable[[Node], Sequence[Node]] | None = None) -> list[Node]:
+    """Return all nodes below `roots` (which come last), each after what it uses; `get`: in place of `children`."""
+    if get is None:
+        return walk(roots)[0]
+    order: list[Node] = []
+    done: set[Node] = set()
+    stack: list[Node] = roots[::-1]
     while stack:
         n = stack[-1]
-        key = id(n)
-        if key in done:
+        if n in done:
             stack.pop()
             continue
-        todo = [m for m in get(n) if id(m) not in done]
+        todo = [m for m in get(n) if m not in done]
         if todo:
-            stack.extend(reversed(todo))
+            todo.reverse()
+            stack += todo
         else:
-            done.add(key)
+            done.add(n)
             order.append(n)
             stack.pop()
     return order

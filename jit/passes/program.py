@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..ops.row import Row
 from ..trace import (
     ACTIVE,
     AFTER,
@@ -24,7 +25,7 @@ from ..trace import (
     Node,
     Scope,
 )
-from .order import Live, live_effects, topological
+from .order import Live, live_effects, topological, walk
 
 ENTRY, PACKET = 0, 1  # scopes that every kernel has: once per chunk, once per packet
 GRAIN = 8192  # elements per chunk at least: below, handing over costs more than it gains
@@ -49,11 +50,19 @@ class Program:
     "partial" | "literal" | "pointer", payload). Equal `key`s mean equal code but for the bytes of `literals`.
     """
 
-    def __init__(self, roots: list[Node], size: int, chunk_limit: int = 64) -> None:
+    def __init__(
+        self, roots: list[Node], size: int, chunk_limit: int = 64, walked: tuple[list[Node], list[Node]] | None = None
+    ) -> None:
         self.size = size
         self.chunk_limit = chunk_limit
         self.roots = roots
-        self.instrs: list[Instr] = []
+        # Per instruction: what the key of the kernel holds of it, and the node it was made for. `instrs` has the rest.
+        self._entries: list[tuple[str, int, tuple[int, ...], Any, int]] = []
+        self._nodes: list[tuple[Any, Any, Node]] = []  # (operation, element type, node): published nodes lose theirs
+        self._scope_of: list[int] = []
+        self._table: dict[Any, int] = {}
+        self._sources: dict[int, Any] = {}
+        self._instrs: list[Instr] | None = None
         self.params: list[tuple[str, Any]] = []
         self.literals: list[tuple[int, bytes]] = []  # (instruction, bytes)
         self.parents: list[int] = [-1, ENTRY]
@@ -61,26 +70,62 @@ class Program:
         self.depths: list[int] = [0, 1]
         self._scope_ids: dict[int, int] = {}
         self._scopes: list[Scope] = []
-        self._tables: list[dict[Any, int]] = [{}, {}]
-        self._number: dict[int, int] = {}
+        self._number: dict[Node, int] = {}
         self._buffers: dict[tuple[str, int], int] = {}
         self.targets: list[Node] = [r for r in roots if r.op is AFTER]
         self.bound: dict[int, Any] = {}  # results by id of their node, while a launch is prepared
         self.copies: dict[int, int] = {}  # targets that every chunk has a copy of -> number of copies
         self.privates: dict[int, Any] = {}  # their memory
-        self._build()
+        self._build(*(walk(roots) if walked is None else walked))
+        self._number.clear()  # nodes must not live longer than what reads them: scatters reuse memory nobody holds
 
-    def _build(self) -> None:
-        order = topological(self.roots)
+    @property
+    def instrs(self) -> list[Instr]:
+        """Return the instructions in order, each after what it uses."""
+        if self._instrs is None:
+            self._instrs = [
+                Instr(op, dtype, args, attr, scope, n)
+                for (op, dtype, n), (_, _, args, attr, scope) in zip(self._nodes, self._entries, strict=True)
+            ]
+            for number, source in self._sources.items():
+                self._instrs[number].source = source
+        return self._instrs
+
+    def _build(self, order: list[Node], special: list[Node]) -> None:
         self.live: Live | None = None
-        heavy = any(n.op is LOOP or n.op is TRACE_RAY for n in order)
+        heavy = any(n.op is LOOP or n.op is TRACE_RAY for n in special)
         self.chunks = max(1, min(self.chunk_limit, self.size // (GRAIN_HEAVY if heavy else GRAIN)))
-        if any(n.op is LOOP or n.op is BRANCH for n in order if n.buf is None):
+        if any(n.op is LOOP or n.op is BRANCH for n in special):
             self.live = Live(self.roots)
             order = topological(self.roots, self.live.children)
+        numbers, entries, nodes = self._number, self._entries, self._nodes
+        scope_of, table = self._scope_of, self._table
         for n in order:
-            if n.op is not AFTER or n.buf is not None:
-                self._number[id(n)] = self._visit(n)
+            op = n.op
+            if op.__class__ is not Row or n.scope is not None or n.buf is not None:
+                if op is not AFTER or n.buf is not None:
+                    numbers[n] = self._visit(n)
+                continue
+            # A row outside of recorded scopes, as `_visit` would do it: most nodes of most programs.
+            below = n.args
+            if len(below) == 2:
+                x, y = numbers[below[0]], numbers[below[1]]
+                place = PACKET if scope_of[x] or scope_of[y] else ENTRY
+                entry = (op.name, n.dtype.order, (x, y), None, place)
+            else:
+                args = tuple([numbers[a] for a in below])
+                place = ENTRY
+                for x in args:
+                    if scope_of[x]:
+                        place = PACKET
+                entry = (op.name, n.dtype.order, args, None, place)
+            number = len(entries)
+            found = table.setdefault(entry, number)
+            numbers[n] = found
+            if found == number:
+                entries.append(entry)
+                nodes.append((op, n.dtype, n))
+                scope_of.append(place)
         self.stores: list[tuple[int, int]] = []  # (parameter, instruction)
         self.reductions: list[tuple[int, int, str]] = []  # (parameter, instruction of the operand, reduction)
         self.outputs: list[Node] = []
@@ -88,19 +133,19 @@ class Program:
             if root.op is AFTER:
                 continue
             if root.op is REDUCE:
-                operand = self._number[id(root.args[0])]
+                operand = self._number[root.args[0]]
                 self.reductions.append((self._param("partial", root), operand, root.attr))
             else:
-                self.stores.append((self._param("store", root), self._number[id(root)]))
+                self.stores.append((self._param("store", root), self._number[root]))
             self.outputs.append(root)
         self.effects = [
-            self._number[id(e)] for root in self.roots if root.op is AFTER for e in root.attr.effects if e.op is SCATTER
+            self._number[e] for root in self.roots if root.op is AFTER for e in root.attr.effects if e.op is SCATTER
         ]
 
     def structure(self) -> tuple[Any, ...]:
         """Return the key without the literals' values."""
         return (
-            tuple((i.op.name, i.dtype.order, i.args, i.attr, i.scope) for i in self.instrs),
+            tuple(self._entries),
             tuple(self.parents),
             tuple(self.kinds),
             tuple(kind for kind, _ in self.params),
@@ -131,17 +176,16 @@ class Program:
         self.parents.append(parent)
         self.kinds.append(scope.kind)
         self.depths.append(self.depths[parent] + 1)
-        self._tables.append({})
         self._scope_ids[id(scope)] = number
         self._scopes.append(scope)
         return number
 
     def _place(self, n: Node, args: tuple[int, ...], least: int) -> int:
         """Return the outermost scope where `n` may be computed: loops are left if nothing inside is needed."""
-        depths, instrs = self.depths, self.instrs
+        depths, scope_of = self.depths, self._scope_of
         deepest, depth = least, depths[least]
         for a in args:
-            scope = instrs[a].scope
+            scope = scope_of[a]
             if depths[scope] > depth:
                 deepest, depth = scope, depths[scope]
         place = PACKET if n.scope is None else self.scope_id(n.scope)
@@ -150,16 +194,20 @@ class Program:
         return place
 
     def _add(self, n: Node, op: Any, args: tuple[int, ...], attr: Any, place: int) -> int:
-        key = (op.name, n.dtype, args, attr)
+        name, order, table = op.name, n.dtype.order, self._table
         scope = place
         while scope >= 0:
-            found = self._tables[scope].get(key)
+            found = table.get((name, order, args, attr, scope))
             if found is not None:
                 return found
             scope = self.parents[scope]
-        number = len(self.instrs)
-        self.instrs.append(Instr(op, n.dtype, args, attr, place, n))
-        self._tables[place][key] = number
+        return self._append(op, n, (name, order, args, attr, place))
+
+    def _append(self, op: Any, n: Node, entry: tuple[str, int, tuple[int, ...], Any, int]) -> int:
+        number = self._table[entry] = len(self._entries)
+        self._entries.append(entry)
+        self._nodes.append((op, n.dtype, n))
+        self._scope_of.append(entry[4])
         return number
 
     def _visit(self, n: Node) -> int:
@@ -179,23 +227,23 @@ class Program:
             # The scope is part of the key: the mask of a loop is another one than that around it.
             return self._add(n, op, (), self.scope_id(n.scope), self.scope_id(n.scope))
         if op is OUT:
-            base = numbers[id(n.args[0])]
-            return self._add(n, op, (base,), n.attr, self.instrs[base].scope)
+            base = numbers[n.args[0]]
+            return self._add(n, op, (base,), n.attr, self._scope_of[base])
         if op is GATHER:
             source, index, mask = n.args
-            args: tuple[int, ...] = (numbers[id(index)], numbers[id(mask)])
+            args: tuple[int, ...] = (numbers[index], numbers[mask])
             attr: Any = (self._buffer("gather", source), source.size >= 1 << 31)
             return self._add(n, op, args, attr, self._place(n, args, ENTRY))
-        args = tuple(numbers[id(a)] for a in n.args)
+        args = tuple(numbers[a] for a in n.args)
         if op is SCATTER:
             after = n.attr.after()
             # The same scatter twice happens twice: the number of instructions so far makes the key unique.
             exclusive = n.attr.op != "" and self._exclusive(after)
-            attr = (self._target(after), n.attr.op, len(self.instrs), exclusive)
+            attr = (self._target(after), n.attr.op, len(self._entries), exclusive)
             return self._add(n, op, args, attr, self.scope_id(n.scope))
         if op is TRACE_RAY:
             number = self._add(n, op, args, self._visit_trace(n), self._place(n, args, PACKET))
-            self.instrs[number].source = n.attr
+            self._sources[number] = n.attr
             return number
         if op is REDUCE or op is ALIAS:
             return args[0]
@@ -215,12 +263,11 @@ class Program:
 
     def _visit_literal(self, n: Node) -> int:
         # Values take part in value numbering, but not in the structure: there a literal is only its position.
-        key = ("literal", n.dtype, n.attr)
-        found = self._tables[ENTRY].get(key)
+        key = (n.dtype, n.attr)
+        found = self._table.get(key)
         if found is None:
-            found = len(self.instrs)
-            self.instrs.append(Instr(LITERAL, n.dtype, (), None, ENTRY, n))
-            self._tables[ENTRY][key] = found
+            found = self._append(LITERAL, n, ("literal", n.dtype.order, (), None, ENTRY))
+            self._table[key] = found
             self.literals.append((found, n.attr))
         return found
 
@@ -230,24 +277,24 @@ class Program:
         numbers = self._number
         if n.op is LOOP:
             body = n.attr
-            init = tuple(numbers[id(n.args[k])] for k in keep)
+            init = tuple(numbers[n.args[k]] for k in keep)
             attr: Any = (
                 tuple(keep),
                 self.scope_id(body.scope_cond),
                 self.scope_id(body.scope_body),
-                numbers[id(body.cond)],
-                tuple(numbers[id(body.outs[k])] for k in keep),
-                tuple(numbers[id(e)] for e in live_effects(body.effects)),
+                numbers[body.cond],
+                tuple(numbers[body.outs[k]] for k in keep),
+                tuple(numbers[e] for e in live_effects(body.effects)),
             )
         else:
             arms = n.attr
-            init = tuple(numbers[id(a)] for a in n.args)
+            init = tuple(numbers[a] for a in n.args)
             attr = (
                 tuple(keep),
                 tuple(self.scope_id(s) for s in arms.scopes),
-                tuple(tuple(numbers[id(outs[k])] for k in keep) for outs in arms.outs),
-                tuple(tuple(numbers[id(e)] for e in live_effects(effects)) for effects in arms.effects),
-                tuple(numbers[id(arms.defaults[k])] for k in keep),
+                tuple(tuple(numbers[outs[k]] for k in keep) for outs in arms.outs),
+                tuple(tuple(numbers[e] for e in live_effects(effects)) for effects in arms.effects),
+                tuple(numbers[arms.defaults[k]] for k in keep),
             )
         return self._add(n, n.op, init, attr, self.scope_id(n.scope))
 

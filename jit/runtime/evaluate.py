@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..errors import SymbolicError
-from ..passes.order import children, topological
+from ..ops.row import Row
+from ..passes.order import children, walk
 from ..trace import ACTIVE, AFTER, BRANCH, LITERAL, LOOP, PHI, REDUCE, Node, Scope
 from .launch import fill, run_group, runtime
 
@@ -27,66 +28,74 @@ def evaluate(nodes: Iterable[Node]) -> bool:
 
 
 def _unique(nodes: Iterable[Node]) -> list[Node]:
-    seen: dict[int, Node] = {}
-    for n in nodes:
-        if n.buf is None and n.op is not LITERAL:
-            seen[id(n)] = n
-    return list(seen.values())
+    return list(dict.fromkeys([n for n in nodes if n.buf is None and n.op is not LITERAL]))
 
 
 def _run_stage(roots: list[Node]) -> None:
-    order = _with_companions(roots)
-    wanted = {id(n) for n in roots}
-    stage: dict[int, int] = {}
+    order, special = _with_companions(roots)
+    ends = [n for n in special if n.op is REDUCE or n.op is AFTER]
+    later = _waiting(order, ends)
     groups: dict[int, list[Node]] = {}
-    for n in order:
-        level = 0
-        if n.buf is None:
-            for c in children(n):
-                below = stage[id(c)]
-                if c.buf is None and (c.op is REDUCE or c.op is AFTER):
-                    below += 1
-                if below > level:
-                    level = below
-        stage[id(n)] = level
-        ends = n.op is REDUCE or n.op is AFTER
-        if level == 0 and n.buf is None and (ends or id(n) in wanted):
-            groups.setdefault(launch_size(n), []).append(n)
+    if ends:
+        wanted = set(roots)
+        ends_set = set(ends)
+        ready = [n for n in order if (n in wanted or n in ends_set) and n not in later]
+    else:
+        ready = roots
+    for n in ready:
+        groups.setdefault(launch_size(n), []).append(n)
+    whole = len(groups) == 1 and not later
     for size, group in groups.items():
         if size:
-            run_group(group, size)
+            run_group(group, size, (order, special) if whole else None)
         else:
             _finish_empty(group)
 
 
-def _with_companions(roots: list[Node]) -> list[Node]:
-    """Return the nodes to visit; scatters of a loop that runs anyway run with it, or it would run twice."""
+def _waiting(order: list[Node], ends: list[Node]) -> set[Node]:
+    """Return the nodes that need the result of a reduction or of scatters before they can be computed."""
+    if not ends:
+        return set()
+    ending = set(ends)
+    later: set[Node] = set()
+    for n in order[order.index(ends[0]) + 1 :]:
+        if n.buf is None:
+            for c in n.args if n.op.__class__ is Row else children(n):
+                if c in ending or c in later:
+                    later.add(n)
+                    break
+    return later
+
+
+def _with_companions(roots: list[Node]) -> tuple[list[Node], list[Node]]:
+    """Return the nodes to visit, as `walk` does, the scatters of a loop that runs anyway included: it runs only once."""
     while True:
-        order = topological(roots)
-        _refuse_symbolic(order)
-        known = {id(n) for n in order}
+        order, special = walk(roots)
+        _refuse_symbolic(special)
         more = []
-        for n in order:
-            if n.buf is None and (n.op is LOOP or n.op is BRANCH):
+        known: set[Node] | None = None
+        for n in special:
+            if (n.op is LOOP or n.op is BRANCH) and n.attr.afters:
+                known = set(order) if known is None else known
                 for reference in n.attr.afters:
                     after = reference()
-                    if after is not None and id(after) not in known:
+                    if after is not None and after not in known:
                         more.append(after)
-                        known.add(id(after))
+                        known.add(after)
         if not more:
-            return order
+            return order, special
         roots = [*roots, *more]
 
 
-def _refuse_symbolic(order: list[Node]) -> None:
-    for n in order:
-        if n.buf is None and (n.op is PHI or n.op is ACTIVE) and n.scope is not None and _open(n.scope):
+def _refuse_symbolic(special: list[Node]) -> None:
+    for n in special:
+        if (n.op is PHI or n.op is ACTIVE) and n.scope is not None and _open(n.scope):
             raise SymbolicError(
                 "tried to evaluate a *symbolic* variable: its value exists only while the loop, branch or call being "
                 "recorded runs. Move what needs the value out of it (printing, indexing with [i], NumPy conversion, "
                 "Python `if`), or record with mode='evaluated'."
             )
-        if n.op is AFTER and n.buf is None and n.attr.scope is not None and not n.attr.scope.closed:
+        if n.op is AFTER and n.attr.scope is not None and not n.attr.scope.closed:
             raise SymbolicError(
                 "tried to evaluate a *symbolic* variable: the array is the target of a scatter in the loop or branch "
                 "being recorded, and cannot be read before that has run"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import collections
 import ctypes
+import marshal
 import os
 import sys
 import threading
@@ -134,10 +135,13 @@ def chunk_limit() -> int:
     return 16 if threads <= 4 else 4 * threads
 
 
-def run_group(roots: list[Node], size: int) -> None:
-    """Compute `roots` (values of `size` elements, reductions over so many, scatters by so many) in one kernel."""
+def run_group(roots: list[Node], size: int, walked: tuple[list[Node], list[Node]] | None = None) -> None:
+    """Compute `roots` (values of `size` elements, reductions over so many, scatters by so many) in one kernel.
+
+    `walked`: what `walk` returns for these roots, if it is known.
+    """
     started = time.perf_counter()
-    program = Program(roots, size, chunk_limit())
+    program = Program(roots, size, chunk_limit(), walked)
     shown = debug.level()
     if shown >= 2 or debug.verifying():
         watch.program_built(program, time.perf_counter() - started)
@@ -167,7 +171,7 @@ def find_kernel(program: Program) -> tuple[cache.Kernel, str]:
     arguments, so that a number that changes at every step costs two compilations, not one per step.
     """
     structure = program.structure()
-    variants = runtime.kernels.setdefault(structure, [])
+    variants = runtime.kernels.setdefault(marshal.dumps(structure, 2), [])  # version 2: equal values give equal bytes
     literals = dict(program.literals)
     for kernel in variants:
         if all(literals[number] == value for number, value in kernel.fixed):
