@@ -148,7 +148,8 @@ def _nodes(value: Any, allow_none: bool, what: str) -> list[ADNode]:
     if not nodes and not allow_none:
         raise RuntimeError(
             f"{what}(): the argument does not depend on the input variable(s) being differentiated. Call "
-            "enable_grad() on an input before computing with it (outside suspend_grad), or pass flags=ADFlag.AllowNoGrad."
+            "enable_grad() on an input before computing with it (outside suspend_grad), or pass "
+            "flags=ADFlag.AllowNoGrad."
         )
     return nodes
 

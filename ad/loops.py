@@ -190,8 +190,8 @@ class _Reverse:
         hub, size = self.hub, self.size
         if trace.state.scope is not None:
             raise RuntimeError(
-                "while_loop(): reverse-mode differentiation of a loop inside another recorded loop is not possible: the "
-                "inner loop's states would need memory per iteration of the outer one; run the outer loop with "
+                "while_loop(): reverse-mode differentiation of a loop inside another recorded loop is not possible: "
+                "the inner loop's states would need memory per iteration of the outer one; run the outer loop with "
                 "mode='evaluated'"
             )
         trajectory = {k: full(type(self.initial[k]), 0, size * self.limit) for k in self.kept}

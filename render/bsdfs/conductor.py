@@ -35,10 +35,11 @@ def index_of_refraction(props: Any) -> tuple[Any, Any]:
         return eta, k
     name = props["material"]
     if name == "none":
-        values = (Rgb(0.0, 0.0, 0.0), Rgb(1.0, 1.0, 1.0))
+        values = [Rgb(0.0, 0.0, 0.0), Rgb(1.0, 1.0, 1.0)]
     else:
-        values = tuple(Rgb(*(float(v) for v in triplet)) for triplet in spectra.conductor(name))
-    return tuple(create("texture", "srgb", {"color": v, "unbounded": True}, props, "material") for v in values)  # type: ignore[return-value]
+        values = [Rgb(*(float(v) for v in triplet)) for triplet in spectra.conductor(name)]
+    eta, k = (create("texture", "srgb", {"color": v, "unbounded": True}, props, "material") for v in values)
+    return eta, k
 
 
 @register("bsdf", "conductor")

@@ -33,7 +33,8 @@ class TwoSided(BSDF):
 
     def flags(self) -> BSDFFlags:
         """Return the lobes of both sides."""
-        return self.brdf_0.flags() | self.brdf_1.flags() | BSDFFlags.FrontSide | BSDFFlags.BackSide
+        both: BSDFFlags = self.brdf_0.flags() | self.brdf_1.flags()
+        return both | BSDFFlags.FrontSide | BSDFFlags.BackSide
 
     def traverse(self, callback: TraversalCallback) -> None:
         """Report brdf_0 and, if there is another one, brdf_1."""

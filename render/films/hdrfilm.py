@@ -101,7 +101,10 @@ class HDRFilm(Film):
 
     def parameters_changed(self, keys: Sequence[str] = ()) -> None:
         """Take over changed sizes; a new size without a new crop is rendered whole."""
-        read = lambda a: [int(c.item()) for c in a]  # noqa: E731
+
+        def read(array: Any) -> list[int]:
+            return [int(c.item()) for c in array]
+
         size = read(self._size_array)
         if size != self._size and "crop_size" not in keys:
             self._crop_array.assign(self.types.Vector2u(*size))

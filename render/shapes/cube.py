@@ -25,7 +25,10 @@ _SIDES = (
 
 def cube_data() -> MeshData:
     """Return the cube with flat normals and uv in [0, 1] on every side."""
-    vertices, normals, uvs, faces = [], [], [], []
+    vertices: list[Any] = []
+    normals: list[Any] = []
+    uvs: list[Any] = []
+    faces: list[Any] = []
     for n, u, v in np.array(_SIDES, float):
         base = len(vertices)
         for x, y in ((0, 1), (1, 1), (1, 0), (0, 0)):

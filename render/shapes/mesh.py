@@ -36,7 +36,7 @@ class Mesh(Shape):
     def load(self, data: MeshData, to_world: ScalarTransform4f, face_normals: bool) -> None:
         """Take over a mesh read from a file, moved to world space."""
         vertices = np.asarray(to_world.transform_affine(data.vertices.astype(np.float64)))
-        normals = data.normals
+        normals: Any = data.normals
         if face_normals:
             normals = None
         elif normals is not None:
@@ -51,7 +51,10 @@ class Mesh(Shape):
         """Set the mesh from NumPy arrays: (V, 3), (F, 3), (V, 3) or None, (V, 2) or None."""
         types = self.types
         dtype = types.dtype.numpy
-        flat = lambda x: types.Float(np.ascontiguousarray(x, dtype).ravel())  # noqa: E731
+
+        def flat(x: Any) -> Any:
+            return types.Float(np.ascontiguousarray(x, dtype).ravel())
+
         self.vertex_positions = flat(vertices)
         self.faces = types.UInt32(np.ascontiguousarray(faces, np.uint32).ravel())
         self.has_normals = normals is not None
