@@ -100,6 +100,7 @@ class Program:
             order = topological(self.roots, self.live.children)
         numbers, entries, nodes = self._number, self._entries, self._nodes
         scope_of, table = self._scope_of, self._table
+        entry: tuple[str, int, tuple[int, ...], None, int]
         for n in order:
             op = n.op
             if op.__class__ is not Row or n.scope is not None or n.buf is not None:
