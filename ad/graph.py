@@ -35,7 +35,7 @@ class ADNode:
     parents: tuple[ADNode | None, ...]
     args: tuple[Any, ...]  # what the rule reads: arrays, for rows the trace's nodes (`data`: their derivative nodes)
     data: Any
-    children: list[weakref.ref[ADNode]] | None
+    children: Any  # weak references to later nodes: None, one, or a list
     scope: trace.Scope | None  # the recorded loop or branch it belongs to
 
     @property
@@ -155,40 +155,36 @@ def connect(
     array: Any, rule: Rule, parents: tuple[ADNode | None, ...], args: tuple[Any, ...], data: Any = None
 ) -> ADNode:
     """Return a node with known parents, entered among their children."""
-    node = _new(ADNode)  # as `_make`: this runs per operation
-    node.index = new_index()
-    node.cls = array.__class__
-    node.value = array._n
-    node.grad = node.children = None
-    node.rule = rule
-    node.parents = parents
-    node.args = args
-    node.data = data
-    node.scope = trace.state.inner if trace.recording.scopes else None
+    node = _make(array, rule, parents, args, data)
     now = _local.state
     now.recorded += 1
     reference = weakref.ref(node)
     for p in parents:
         if p is not None:
-            children = p.children
-            if children is None:
-                p.children = [reference]
+            if p.children is None:
+                p.children = reference
             else:
-                children.append(reference)
-                if not len(children) & 31:
-                    _drop_dead(p, children)
+                add_child(p, reference)
             if now.captures:
-                _note_capture(now, p)
+                note_capture(now, p)
     return node
 
 
-def _drop_dead(parent: ADNode, children: list[weakref.ref[ADNode]]) -> None:
+def add_child(parent: ADNode, reference: weakref.ref[ADNode]) -> None:
+    """Enter a further dependent of a node."""
+    children = parent.children
+    if children.__class__ is not list:
+        parent.children = [children, reference]
+        return
+    children.append(reference)
     # A leaf that lives through an optimisation loop would collect dead references; drop them when the list doubles.
-    if len(children) & (len(children) - 1) == 0:
+    count = len(children)
+    if not count & 31 and count & (count - 1) == 0:
         parent.children = [c for c in children if c() is not None]
 
 
-def _note_capture(now: State, parent: ADNode) -> None:
+def note_capture(now: State, parent: ADNode) -> None:
+    """Note that loops being probed read a node from outside of them."""
     for first, captured in now.captures:
         if parent.index < first:
             captured[parent.index] = parent
@@ -196,7 +192,10 @@ def _note_capture(now: State, parent: ADNode) -> None:
 
 def dependents(node: ADNode) -> list[ADNode]:
     """Return the live nodes that were computed from this one."""
-    return [c for c in (r() for r in node.children or ()) if c is not None]
+    children = node.children
+    if children.__class__ is not list:
+        children = () if children is None else (children,)
+    return [c for c in (r() for r in children) if c is not None]
 
 
 def install(record: Callable[..., Any], custom: Callable[..., Any]) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import ref
 
 from ..jit import trace
 from ..jit.ops.row import Row
 from . import graph, rules
-from .graph import ADNode, attach, connect, enabled, here
+from .graph import ADNode, _local, add_child, attach, connect, enabled, here, new_index, note_capture
 from .rules import RULES
+
+_new = object.__new__
 
 
 def record(
@@ -18,8 +21,30 @@ def record(
     rule = RULES.get(row)
     if rule is None:
         return None
-    if rule.everywhere and result._n.args is nodes and not here().scopes:
-        return connect(result, rule, ads, nodes, ads)
+    value = result._n
+    now = _local.state
+    if rule.everywhere and value.args is nodes and not now.scopes:
+        # What `connect` does, here because it runs per operation.
+        node = _new(ADNode)
+        node.index = new_index()
+        node.cls = result.__class__
+        node.value = value
+        node.grad = node.children = None
+        node.rule = rule
+        node.parents = node.data = ads
+        node.args = nodes
+        node.scope = value.scope
+        now.recorded += 1
+        reference = ref(node)
+        for p in ads:
+            if p is not None:
+                if p.children is None:
+                    p.children = reference
+                else:
+                    add_child(p, reference)
+                if now.captures:
+                    note_capture(now, p)
+        return node
     return _record_some(rule, result, nodes, ads)
 
 

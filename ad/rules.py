@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from ..jit.arrays import functions as f
@@ -20,6 +21,8 @@ from .widen import widened
 
 Give = Callable[..., None]
 _new = object.__new__
+# All traced functions, as rows' weights call them.
+_traced = SimpleNamespace(**{n: getattr(f, n) for n in (*ROWS, "zero", "one", "square", "isnan", "isinf", "isfinite")})
 _select, _scaled = ROWS["select"], ROWS["scaled"]
 
 
@@ -53,7 +56,7 @@ class RowRule(Rule):
 
     def __init__(self, row: Row, weights: tuple[Any, ...]) -> None:
         self.row, self.name, self.weights = row, row.name, weights
-        self.everywhere = row.result == "same" and not row.mask_first and None not in weights
+        self.everywhere = row.result == "same" and None not in weights[row.mask_first :]  # (masks have no gradients)
         self.picks = [_pick(w, row.arity) if callable(w) else None for w in weights]
 
     def arrays(self, node: ADNode) -> list[Any]:
@@ -69,7 +72,7 @@ class RowRule(Rule):
         if not callable(w):
             return w
         result = node.result() if active() else node.cls.wrap(node.value)
-        return w(f, result, *self.arrays(node))
+        return w(_traced, result, *self.arrays(node))
 
     def term(self, node: ADNode, g: Any, position: int) -> Any:
         """Return gradient or tangent `g` times the weight of an argument."""
@@ -89,7 +92,7 @@ class RowRule(Rule):
     def backward(self, node: ADNode, grad: Any, give: Give) -> None:
         """Hand grad times weight to each argument."""
         if self.row is _select:
-            mask, zero = node.cls.mask.wrap(node.args[0]), node.cls(0)
+            mask, zero = node.cls.mask.wrap(node.args[0]), f.constant(node.cls, 0)
             if node.parents[1] is not None:
                 give(node.parents[1], apply(_select, (mask, grad, zero)))
             if node.parents[2] is not None:
@@ -108,7 +111,7 @@ class RowRule(Rule):
             if parent is None or parent.grad is None:
                 continue
             if self.row is _select:
-                mask, zero = node.cls.mask.wrap(node.args[0]), node.cls(0)
+                mask, zero = node.cls.mask.wrap(node.args[0]), f.constant(node.cls, 0)
                 term = apply(_select, (mask, parent.grad, zero) if position == 1 else (mask, zero, parent.grad))
             else:
                 term = self.term(node, parent.grad, position)

@@ -70,20 +70,6 @@ def incompatible(args: tuple[Any, ...]) -> RuntimeError:
     )
 
 
-def result_size(args: tuple[Any, ...]) -> int:
-    """Return the size of an elementwise result; raises RuntimeError if sizes do not broadcast."""
-    size = 1
-    for a in args:
-        s = a._n.size
-        if s != size and s != 1:
-            if size != 1:
-                raise incompatible(args)
-            size = s
-    if size != 0 and any(a._n.size == 0 for a in args):
-        raise incompatible(args)
-    return size
-
-
 def apply(row: Row, args: tuple[Any, ...]) -> Any:
     """Return row(*args) for flat arrays of one type (a mask first where the row takes one)."""
     cls = args[1].__class__ if row.mask_first else args[0].__class__
@@ -91,23 +77,32 @@ def apply(row: Row, args: tuple[Any, ...]) -> Any:
     if dtype.kind not in row.kinds:
         raise TypeError(f"{row.name}(): not defined for {cls.__name__} arrays")
     nodes = tuple([a._n for a in args])
-    size = nodes[0].size
-    constants = tracked = False
-    for a in args:
-        n = a._n
-        if n.size != size:
-            size = -1
+    size = 1
+    constants = False
+    for n in nodes:
         if n.op is LITERAL:
             constants = True
-        if a._ad is not None:
-            tracked = True
-    if size < 0:
-        size = result_size(args)
+        s = n.size
+        if s != size and s != 1:
+            if size != 1:
+                raise incompatible(args)
+            size = s
     result_cls = cls if row.result != "bool" else cls.mask
     found = fold(row, nodes, size) if constants else None
+    if found is None:
+        found = _new(Node)
+        found.op, found.dtype, found.size, found.args = row, result_cls.dtype, size, nodes
+        found.attr = found.buf = None
+        found.scope = state.inner if recording.scopes else None
+        found.index = next_index()
+        found.where = user_line() if recording.lines else None
     r = _new(result_cls)
-    r._n = make_node(row, result_cls.dtype, size, nodes) if found is None else found
-    r._ad = hooks.record(row, r, nodes, tuple([a._ad for a in args])) if tracked else None  # type: ignore[misc]
+    r._n = found
+    r._ad = None
+    for a in args:
+        if a._ad is not None:
+            r._ad = hooks.record(row, r, nodes, tuple([a._ad for a in args]))  # type: ignore[misc]
+            break
     return r
 
 

@@ -58,6 +58,8 @@ def call(row: Row, *args: Any) -> Any:
 def _same_type(row: Row, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     """Return the operands if they are flat arrays of one type, or numbers that become constants of it; else None."""
     cls = args[-1].__class__
+    if len(args) == 1:
+        return args if issubclass(cls, Flat) and cls.dtype.kind in row.kinds else None
     if cls is float or cls is int:
         for a in args:
             if isinstance(a, Flat):
@@ -81,10 +83,11 @@ def _same_type(row: Row, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
             return None
     if row.mask_first and args[0].__class__ is not cls.mask:
         return None
-    return tuple([_constant(cls, a) if a.__class__ in (float, int) else a for a in args]) if mixed else args
+    return tuple([constant(cls, a) if a.__class__ in (float, int) else a for a in args]) if mixed else args
 
 
-def _constant(cls: Any, value: float | int) -> Any:
+def constant(cls: Any, value: float | int) -> Any:
+    """Return a number (no bool) as an operand: an array of size 1 whose node others may share."""
     r = _new(cls)
     r._n = scalar(cls.dtype, value)
     r._ad = None
@@ -158,7 +161,8 @@ def function(name: str) -> Callable[..., Any]:
     def fn(*args: Any) -> Any:
         if len(args) != row.arity:
             raise TypeError(f"{name}(): expected {row.arity} arguments, found {len(args)}")
-        return call(row, *args)
+        simple = _same_type(row, args)
+        return apply(row, simple) if simple is not None else call(row, *args)
 
     fn.__name__ = fn.__qualname__ = name
     fn.__doc__ = row.doc
@@ -199,12 +203,12 @@ def _integer_power(x: Any, k: int) -> Any:
 
 def zero(x: Any) -> Any:
     """Return a 0 of the type of `x`."""
-    return wrap_literal(type(x), 0)
+    return constant(x.__class__, 0)
 
 
 def one(x: Any) -> Any:
     """Return a 1 of the type of `x`."""
-    return wrap_literal(type(x), 1)
+    return constant(x.__class__, 1)
 
 
 def isnan(x: Any) -> Any:

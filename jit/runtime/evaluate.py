@@ -68,7 +68,7 @@ def _waiting(order: list[Node], ends: list[Node]) -> set[Node]:
 
 
 def _with_companions(roots: list[Node]) -> tuple[list[Node], list[Node]]:
-    """Return the nodes to visit, as `walk` does, the scatters of a loop that runs anyway included: it runs only once."""
+    """Return the nodes to visit, as `walk` does; scatters of a loop run with its other results, not again."""
     while True:
         order, special = walk(roots)
         _refuse_symbolic(special)
