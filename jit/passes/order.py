@@ -93,8 +93,6 @@ class Live:
 
     def children(self, n: Node) -> list[Node] | tuple[Node, ...]:
         """Return what must be computed before `n`, unused loop state and outputs left out."""
-        if n.op.__class__ is Row and n.buf is None:
-            return n.args
         if n.buf is not None or (n.op is not LOOP and n.op is not BRANCH):
             return children(n)
         keep = self.positions(n)
@@ -114,10 +112,10 @@ class Live:
         return nodes
 
 
-def walk(roots: list[Node]) -> tuple[list[Node], list[Node]]:
+def walk(roots: list[Node], get: Callable[[Node], Sequence[Node]] = children) -> tuple[list[Node], list[Node]]:
     """Return all nodes below `roots` (which come last), each after what it uses; and those to compute that are no rows.
 
-    Literals are not in the second list, though they are no rows.
+    `get`: what must be computed before a node that is no row. Literals are in the first list only.
     """
     order: list[Node] = []
     special: list[Node] = []
@@ -133,7 +131,7 @@ def walk(roots: list[Node]) -> tuple[list[Node], list[Node]]:
             row = n.op.__class__ is Row
             if state is None:
                 waiting = False
-                below = n.args if row else children(n)
+                below = n.args if row else get(n)
                 for m in below:
                     if m not in done:
                         waiting = True
@@ -152,27 +150,9 @@ def walk(roots: list[Node]) -> tuple[list[Node], list[Node]]:
     return order, special
 
 
-def topological(roots: list[Node], get: Callable[[Node], Sequence[Node]] | None = None) -> list[Node]:
-    """Return all nodes below `roots` (which come last), each after what it uses; `get`: in place of `children`."""
-    if get is None:
-        return walk(roots)[0]
-    order: list[Node] = []
-    done: set[Node] = set()
-    stack: list[Node] = roots[::-1]
-    while stack:
-        n = stack[-1]
-        if n in done:
-            stack.pop()
-            continue
-        todo = [m for m in get(n) if m not in done]
-        if todo:
-            todo.reverse()
-            stack += todo
-        else:
-            done.add(n)
-            order.append(n)
-            stack.pop()
-    return order
+def topological(roots: list[Node]) -> list[Node]:
+    """Return all nodes below `roots` (which come last), each after what it uses."""
+    return walk(roots)[0]
 
 
 def pending(order: list[Node]) -> list[Node]:

@@ -25,7 +25,7 @@ from ..trace import (
     Node,
     Scope,
 )
-from .order import Live, live_effects, topological, walk
+from .order import Live, live_effects, walk
 
 ENTRY, PACKET = 0, 1  # scopes that every kernel has: once per chunk, once per packet
 GRAIN = 8192  # elements per chunk at least: below, handing over costs more than it gains
@@ -97,15 +97,19 @@ class Program:
         self.chunks = max(1, min(self.chunk_limit, self.size // (GRAIN_HEAVY if heavy else GRAIN)))
         if any(n.op is LOOP or n.op is BRANCH for n in special):
             self.live = Live(self.roots)
-            order = topological(self.roots, self.live.children)
+            order = walk(self.roots, self.live.children)[0]
         numbers, entries, nodes = self._number, self._entries, self._nodes
         scope_of, table = self._scope_of, self._table
         entry: tuple[str, int, tuple[int, ...], None, int]
         for n in order:
             op = n.op
-            if op.__class__ is not Row or n.scope is not None or n.buf is not None:
+            if op.__class__ is not Row or n.buf is not None:
                 if op is not AFTER or n.buf is not None:
                     numbers[n] = self._visit(n)
+                continue
+            if n.scope is not None:
+                args = tuple([numbers[a] for a in n.args])
+                numbers[n] = self._add(n, op, args, None, *self._place(n, args, ENTRY))
                 continue
             # A row outside of recorded scopes, as `_visit` would do it: most nodes of most programs.
             below = n.args
@@ -181,23 +185,25 @@ class Program:
         self._scopes.append(scope)
         return number
 
-    def _place(self, n: Node, args: tuple[int, ...], least: int) -> int:
-        """Return the outermost scope where `n` may be computed: loops are left if nothing inside is needed."""
+    def _place(self, n: Node, args: tuple[int, ...], least: int) -> tuple[int, int]:
+        """Return the outermost scope where `n` may be computed (loops are left if nothing inside is needed), and the
+        depth from which on its arguments exist: equal operations cannot be further out."""
         depths, scope_of = self.depths, self._scope_of
         deepest, depth = least, depths[least]
         for a in args:
             scope = scope_of[a]
             if depths[scope] > depth:
                 deepest, depth = scope, depths[scope]
-        place = PACKET if n.scope is None else self.scope_id(n.scope)
+        scoped = n.scope
+        place = PACKET if scoped is None else self._scope_ids.get(id(scoped)) or self.scope_id(scoped)
         while place != deepest and depths[place] > depth and self.kinds[place] == "loop":
             place = self.parents[place]
-        return place
+        return place, depth
 
-    def _add(self, n: Node, op: Any, args: tuple[int, ...], attr: Any, place: int) -> int:
-        name, order, table = op.name, n.dtype.order, self._table
+    def _add(self, n: Node, op: Any, args: tuple[int, ...], attr: Any, place: int, depth: int = 0) -> int:
+        name, order, table, depths = op.name, n.dtype.order, self._table, self.depths
         scope = place
-        while scope >= 0:
+        while scope >= 0 and depths[scope] >= depth:
             found = table.get((name, order, args, attr, scope))
             if found is not None:
                 return found
@@ -234,7 +240,7 @@ class Program:
             source, index, mask = n.args
             args: tuple[int, ...] = (numbers[index], numbers[mask])
             attr: Any = (self._buffer("gather", source), source.size >= 1 << 31)
-            return self._add(n, op, args, attr, self._place(n, args, ENTRY))
+            return self._add(n, op, args, attr, *self._place(n, args, ENTRY))
         args = tuple(numbers[a] for a in n.args)
         if op is SCATTER:
             after = n.attr.after()
@@ -243,13 +249,13 @@ class Program:
             attr = (self._target(after), n.attr.op, len(self._entries), exclusive)
             return self._add(n, op, args, attr, self.scope_id(n.scope))
         if op is TRACE_RAY:
-            number = self._add(n, op, args, self._visit_trace(n), self._place(n, args, PACKET))
+            number = self._add(n, op, args, self._visit_trace(n), *self._place(n, args, PACKET))
             self._sources[number] = n.attr
             return number
         if op is REDUCE or op is ALIAS:
             return args[0]
         attr = n.args[0].dtype.order if op is CAST or op is BITS else n.attr
-        return self._add(n, op, args, attr, self._place(n, args, ENTRY))
+        return self._add(n, op, args, attr, *self._place(n, args, ENTRY))
 
     def _visit_data(self, n: Node) -> int:
         if n.size not in (1, self.size):

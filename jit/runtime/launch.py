@@ -172,7 +172,11 @@ def find_kernel(program: Program) -> tuple[cache.Kernel, str]:
     """
     structure = program.structure()
     variants = runtime.kernels.setdefault(marshal.dumps(structure, 2), [])  # version 2: equal values give equal bytes
-    literals = dict(program.literals)
+    given = tuple(program.literals)
+    for kernel in variants:
+        if kernel.fixed == given:  # then it has no parameters
+            return kernel, "memory"
+    literals = dict(given)
     for kernel in variants:
         if all(literals[number] == value for number, value in kernel.fixed):
             return kernel, "memory"
@@ -235,9 +239,11 @@ def _bind(program: Program, kernel: cache.Kernel) -> Launch:
         values.append(pointer)
         if foreign:
             tails.append(_tail_pointer(launch, kind, payload, pointer, program.size))
-    literals = dict(program.literals)
-    extra = [int.from_bytes(literals[n], "little") for n in kernel.parameters]
-    extra = [v - (1 << 64) if v >> 63 else v for v in extra]
+    extra = []
+    if kernel.parameters:
+        literals = dict(program.literals)
+        extra = [int.from_bytes(literals[n], "little") for n in kernel.parameters]
+        extra = [v - (1 << 64) if v >> 63 else v for v in extra]
     launch.words = _words(program.size, values + extra)
     if foreign:
         launch.tail = _words(program.size, tails + extra)
@@ -307,6 +313,8 @@ def _tail_pointer(launch: Launch, kind: str, payload: Any, pointer: int, size: i
 
 
 def _fill_targets(program: Program, launch: Launch) -> None:
+    if not program.privates:
+        return
     from ..codegen.memory import identity
     from ..dtypes import pack
 
