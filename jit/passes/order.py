@@ -121,28 +121,38 @@ def walk(roots: list[Node], get: Callable[[Node], Sequence[Node]] = children) ->
     special: list[Node] = []
     done: dict[Node, bool] = {}  # False: what it uses is being visited
     stack: list[Node] = roots[::-1]
-    pop, push = stack.pop, stack.append
+    pop, push, known = stack.pop, stack.append, done.get
     while stack:
         n = pop()
-        state = done.get(n)
+        state = known(n)
         if state:
             continue
         if n.buf is None:
             row = n.op.__class__ is Row
             if state is None:
-                waiting = False
                 below = n.args if row else get(n)
-                for m in below:
-                    if m not in done:
-                        waiting = True
-                        break
-                if waiting:
-                    done[n] = False
-                    push(n)
-                    for m in below[::-1]:
-                        if m not in done:
-                            push(m)
-                    continue
+                if len(below) == 2:
+                    x, y = below
+                    if x not in done:
+                        done[n] = False
+                        push(n)
+                        if y not in done:
+                            push(y)
+                        push(x)
+                        continue
+                    if y not in done:
+                        done[n] = False
+                        push(n)
+                        push(y)
+                        continue
+                elif below:
+                    todo = [m for m in below if m not in done]
+                    if todo:
+                        done[n] = False
+                        push(n)
+                        todo.reverse()
+                        stack += todo
+                        continue
             if not row and n.op is not LITERAL:
                 special.append(n)
         done[n] = True

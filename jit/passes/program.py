@@ -58,7 +58,7 @@ class Program:
         self.roots = roots
         # Per instruction: what the key of the kernel holds of it, and the node it was made for. `instrs` has the rest.
         self._entries: list[tuple[str, int, tuple[int, ...], Any, int]] = []
-        self._nodes: list[tuple[Any, Any, Node]] = []  # (operation, element type, node): published nodes lose theirs
+        self._nodes: list[Node] = []
         self._scope_of: list[int] = []
         self._table: dict[Any, int] = {}
         self._sources: dict[int, Any] = {}
@@ -81,11 +81,11 @@ class Program:
 
     @property
     def instrs(self) -> list[Instr]:
-        """Return the instructions in order, each after what it uses."""
+        """Return the instructions in order, each after what it uses. Made at first use, before results are published."""
         if self._instrs is None:
             self._instrs = [
-                Instr(op, dtype, args, attr, scope, n)
-                for (op, dtype, n), (_, _, args, attr, scope) in zip(self._nodes, self._entries, strict=True)
+                Instr(n.op, n.dtype, args, attr, scope, n)
+                for n, (_, _, args, attr, scope) in zip(self._nodes, self._entries, strict=True)
             ]
             for number, source in self._sources.items():
                 self._instrs[number].source = source
@@ -129,7 +129,7 @@ class Program:
             numbers[n] = found
             if found == number:
                 entries.append(entry)
-                nodes.append((op, n.dtype, n))
+                nodes.append(n)
                 scope_of.append(place)
         self.stores: list[tuple[int, int]] = []  # (parameter, instruction)
         self.reductions: list[tuple[int, int, str]] = []  # (parameter, instruction of the operand, reduction)
@@ -208,12 +208,12 @@ class Program:
             if found is not None:
                 return found
             scope = self.parents[scope]
-        return self._append(op, n, (name, order, args, attr, place))
+        return self._append(n, (name, order, args, attr, place))
 
-    def _append(self, op: Any, n: Node, entry: tuple[str, int, tuple[int, ...], Any, int]) -> int:
+    def _append(self, n: Node, entry: tuple[str, int, tuple[int, ...], Any, int]) -> int:
         number = self._table[entry] = len(self._entries)
         self._entries.append(entry)
-        self._nodes.append((op, n.dtype, n))
+        self._nodes.append(n)
         self._scope_of.append(entry[4])
         return number
 
@@ -273,7 +273,7 @@ class Program:
         key = (n.dtype, n.attr)
         found = self._table.get(key)
         if found is None:
-            found = self._append(LITERAL, n, ("literal", n.dtype.order, (), None, ENTRY))
+            found = self._append(n, ("literal", n.dtype.order, (), None, ENTRY))
             self._table[key] = found
             self.literals.append((found, n.attr))
         return found
