@@ -195,29 +195,35 @@ def forward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:
     _run_forward(heap, sources, flags, push)
 
 
-def forward_into(targets: Iterable[ADNode], flags: ADFlag) -> None:
-    """Compute the tangents of `targets` from those of everything they depend on."""
+def forward_into(targets: Iterable[ADNode], flags: ADFlag, keep: bool = False) -> list[ADNode]:
+    """Compute the tangents of `targets` from those of everything they depend on; return the nodes that got one.
+
+    With `keep` a tangent that is there already counts as computed; otherwise more is added to it.
+    """
     order: dict[int, ADNode] = {}
     stack = list(targets)
     while stack:
         node = stack.pop()
-        if node.index in order:
+        if node.index in order or (keep and node.grad is not None):
             continue
         order[node.index] = node
         if not beyond(node):
             stack.extend(p for p in node.parents if p is not None)
     wanted = {n.index for n in targets}
+    computed: list[ADNode] = []
     with recording_off():
         for index in sorted(order):
             node = order[index]
             if node.rule is None or beyond(node):
                 continue
             _pull(node)
+            computed.append(node)
         for index, node in order.items():
             if index not in wanted and node.rule is not None and not beyond(node) and flags & ADFlag.ClearInterior:
                 node.grad = None
             if node.rule is not None and not beyond(node) and flags & ADFlag.ClearEdges:
                 node.rule, node.parents, node.args, node.data = _CUT, (), (), None
+    return computed
 
 
 def _pull(node: ADNode) -> None:

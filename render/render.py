@@ -139,8 +139,14 @@ class RenderHub(Hub):
         """Return the image's tangent."""
         from ..ad.custom import _isolated
 
+        # What shapes derive from their parameters exists already: its tangents come before the isolated part.
+        self.scene.refresh()
+        self.scene.prepare()
+        derived = self.scene.prepare_tangents()
         with _isolated():
             self.scene.refresh()
             tangent = self.integrator.render_forward(self.scene, self.sensor, self.seed, self.spp)
+        for node in derived:
+            node.grad = None
         self.scene.refresh()
         return {0: tangent.array}

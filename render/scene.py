@@ -13,7 +13,7 @@ from ..jit.arrays.linear import dot
 from ..jit.arrays.memops import gather
 from ..jit.control import outside
 from ..jit.errors import SceneError
-from ..jit.instances import NONE, InstanceSet
+from ..jit.instances import NONE, InstanceSet, leaves
 from .accel.operation import trace
 from .accel.select import build
 from .interfaces.bsdf import BSDFFlags
@@ -164,14 +164,19 @@ class Scene(Object):
         if self._surfaces is not None and not self._surfaces.is_current():
             self._surfaces = None
 
-    def prepare_tangents(self) -> None:
-        """Compute the tangents of all tables from those of the parameters (forward mode)."""
+    def prepare_tangents(self) -> list[Any]:
+        """Compute the tangents of all tables from those of the parameters (forward mode).
+
+        Return the nodes that got one.
+        """
         from ..ad.traverse import ADFlag, forward_into
 
-        tables = [self.surfaces, *self.bsdfs.groups, *(self.emitter_set.groups if self._emitters else ())]
-        arrays = [a for t in tables for a in (t.tables if hasattr(t, "tables") else t.arrays())]
+        sets = [self.bsdfs, *([self.emitter_set] if self._emitters else []), *self.surfaces.sets()]
+        # A single object is called as it is, without tables.
+        groups = [g.tables if g.count > 1 else leaves(g.first) for s in sets for g in s.groups]
+        arrays = [*self.surfaces.arrays(), *(a for group in groups for a in group)]
         nodes = {a._ad.index: a._ad for a in arrays if a._ad is not None}
-        forward_into(list(nodes.values()), ADFlag.ClearNone)
+        return forward_into(list(nodes.values()), ADFlag.ClearNone, keep=True)
 
     @property
     def accelerator(self) -> Any:

@@ -48,6 +48,10 @@ class Surfaces:
             return False
         return self.identities == _identities(self.shapes)
 
+    def sets(self) -> list[InstanceSet]:
+        """Return the shapes that are no triangles, as sets to call."""
+        return [] if self.others is None else [self.others]
+
     def arrays(self) -> list[Any]:
         """Return the tables of triangles."""
         return self.tables.arrays()

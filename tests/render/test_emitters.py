@@ -190,5 +190,3 @@ def test_environment_follows_a_new_image() -> None:
     d, _ = directions(sphere((6, 8), 2))
     for a, b in zip(from_rays(scene, d), from_rays(other, d), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-5)
-
-

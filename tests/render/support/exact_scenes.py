@@ -27,7 +27,9 @@ def write_meshes(folder: Path) -> None:
     n = 5
     x, y = np.meshgrid(np.linspace(-1, 1, n), np.linspace(-1, 1, n))
     z = 0.25 * np.sin(2 * x) * np.cos(3 * y)
-    normals = np.stack([-0.5 * np.cos(2 * x) * np.cos(3 * y), 0.75 * np.sin(2 * x) * np.sin(3 * y), np.ones_like(x)], -1)
+    normals = np.stack(
+        [-0.5 * np.cos(2 * x) * np.cos(3 * y), 0.75 * np.sin(2 * x) * np.sin(3 * y), np.ones_like(x)], -1
+    )
     rows = {
         "v": np.stack([x, y, z], -1).reshape(-1, 3),
         "vt": np.stack([(x + 1) / 2, (y + 1) / 2], -1).reshape(-1, 2),
@@ -105,53 +107,119 @@ def scenes(T: Any, bitmap: Any, folder: Path) -> dict[str, dict[str, Any]]:
     near_sphere = {"type": "sphere", "center": [1, 1, 1], "radius": 0.4}
     small_disk = {"type": "disk", "to_world": T().translate([-1.2, 1.4, 0.5]).rotate([1, 0, 0], 110).scale(0.5)}
     return {
-        "smooth": scene(**room, a=ball(-1.2, blue), b=ball(0, {"type": "conductor", "material": "Au"}), c=ball(1.2, glass)),
+        "smooth": scene(
+            **room, a=ball(-1.2, blue), b=ball(0, {"type": "conductor", "material": "Au"}), c=ball(1.2, glass)
+        ),
         "rough": scene(**room, a=ball(-1.2, rough), b=ball(0, brushed), c=ball(1.2, blunt)),
         "sides": scene(
-            **room, a=plate(-1.2, 20, two), b=plate(0, 170, two), c=plate(1.2, 160, {"type": "twosided", "a": brushed}),
-            d={"type": "cube", "to_world": T().translate([0, 1.2, 0]).rotate([0, 1, 0], 40).scale(0.3), "bsdf": painted},
+            **room,
+            a=plate(-1.2, 20, two),
+            b=plate(0, 170, two),
+            c=plate(1.2, 160, {"type": "twosided", "a": brushed}),
+            d={
+                "type": "cube",
+                "to_world": T().translate([0, 1.2, 0]).rotate([0, 1, 0], 40).scale(0.3),
+                "bsdf": painted,
+            },
         ),
         "meshes": scene(
-            **room, a=sheet("full", -1.3, painted), b=sheet("plain", 0, {"type": "twosided", "a": brushed}),
-            c=sheet("uv", 1.3, painted), d=sheet("full", 0, painted, face_normals=True) | {
-                "to_world": T().translate([0, 1.2, 0]).scale(0.4)},
+            **room,
+            a=sheet("full", -1.3, painted),
+            b=sheet("plain", 0, {"type": "twosided", "a": brushed}),
+            c=sheet("uv", 1.3, painted),
+            d=sheet("full", 0, painted, face_normals=True) | {"to_world": T().translate([0, 1.2, 0]).scale(0.4)},
         ),
         "mirrored": scene(
-            **room, a=sheet("full", -1.2, painted) | {"to_world": T().rotate([1, 0, 0], -50).scale([-0.6, 0.6, 0.6])},
+            **room,
+            a=sheet("full", -1.2, painted) | {"to_world": T().rotate([1, 0, 0], -50).scale([-0.6, 0.6, 0.6])},
             b={"type": "rectangle", "bsdf": painted, "to_world": T().translate([-1.3, 0, 0]).scale([-0.5, 0.8, 1])},
             c={"type": "disk", "bsdf": painted, "to_world": T().translate([1.3, 0, 0]).scale([-0.6, 0.6, 0.6])},
-            d=sheet("full", 0, painted, flip_normals=True) | {"to_world": T().translate([0, 1, 0]).rotate([1, 0, 0], 130)},
+            d=sheet("full", 0, painted, flip_normals=True)
+            | {"to_world": T().translate([0, 1, 0]).rotate([1, 0, 0], 130)},
         ),
         "lamps": scene(
-            floor=floor, a=near_sphere | {"emitter": emission | {"sampling_weight": 2.0}}, b=small_disk | {"emitter": emission},
-            c={"type": "cube", "to_world": T().translate([0, 1.5, 0.5]).scale(0.2), "emitter": emission}, m=ball(0, rough),
+            floor=floor,
+            a=near_sphere | {"emitter": emission | {"sampling_weight": 2.0}},
+            b=small_disk | {"emitter": emission},
+            c={"type": "cube", "to_world": T().translate([0, 1.5, 0.5]).scale(0.2), "emitter": emission},
+            m=ball(0, rough),
         ),
-        "mesh-lamp": scene(floor=floor, m=ball(0, blue), a=sheet("full", 0, blue, emitter=emission) | {
-            "to_world": T().translate([0, 1.8, 0]).rotate([1, 0, 0], 95).scale(0.6)}),
+        "mesh-lamp": scene(
+            floor=floor,
+            m=ball(0, blue),
+            a=sheet("full", 0, blue, emitter=emission)
+            | {"to_world": T().translate([0, 1.8, 0]).rotate([1, 0, 0], 95).scale(0.6)},
+        ),
         "painted-lamps": scene(
-            floor=floor, a=lamp | {"emitter": {"type": "area", "radiance": texture(filter_type="nearest")}},
+            floor=floor,
+            a=lamp | {"emitter": {"type": "area", "radiance": texture(filter_type="nearest")}},
             b=near_sphere | {"emitter": {"type": "area", "radiance": texture()}},
-            c=small_disk | {"emitter": {"type": "area", "radiance": texture(wrap_mode="clamp")}}, m=ball(0, blue),
+            c=small_disk | {"emitter": {"type": "area", "radiance": texture(wrap_mode="clamp")}},
+            m=ball(0, blue),
         ),
-        "points": scene(floor=floor, **light_sky, m=ball(0, rough), p={"type": "point", "position": [1, 2, 1], "intensity": 4.0},
-                        q={"type": "point", "to_world": T().translate([-1, 2, 1]), "sampling_weight": 0.5}),
-        "sky": scene(floor=floor, **trio, sky={
-            "type": "envmap", "bitmap": bitmap(sky), "scale": 1.7, "to_world": T().rotate([0, 0.6, 0.8], 77)}),
-        "compensated-sky": scene(floor=floor, m=ball(0, rough), sky={
-            "type": "envmap", "bitmap": bitmap(sky), "mis_compensation": True}),
+        "points": scene(
+            floor=floor,
+            **light_sky,
+            m=ball(0, rough),
+            p={"type": "point", "position": [1, 2, 1], "intensity": 4.0},
+            q={"type": "point", "to_world": T().translate([-1, 2, 1]), "sampling_weight": 0.5},
+        ),
+        "sky": scene(
+            floor=floor,
+            **trio,
+            sky={"type": "envmap", "bitmap": bitmap(sky), "scale": 1.7, "to_world": T().rotate([0, 0.6, 0.8], 77)},
+        ),
+        "compensated-sky": scene(
+            floor=floor, m=ball(0, rough), sky={"type": "envmap", "bitmap": bitmap(sky), "mis_compensation": True}
+        ),
         "walls": scene(sky={"type": "constant"}, **walls),
-        "cropped": scene(**room, m=ball(0, blue), sensor=camera(rgba | {
-            "crop_offset_x": 4, "crop_offset_y": 3, "crop_width": 15, "crop_height": 9, "sample_border": True,
-            "rfilter": {"type": "gaussian"}}, fov_axis="y")),
-        "shifted": scene(**room, m=ball(0, blue), sensor=camera({"pixel_format": "xyz", "rfilter": {"type": "tent"}},
-                         principal_point_offset_x=0.1, principal_point_offset_y=-0.2, fov_axis="diagonal")),
-        "direct": scene({"type": "direct", "emitter_samples": 2, "bsdf_samples": 1}, camera(rgba, **away), **room, **trio, **light_sky),
+        "cropped": scene(
+            **room,
+            m=ball(0, blue),
+            sensor=camera(
+                rgba
+                | {
+                    "crop_offset_x": 4,
+                    "crop_offset_y": 3,
+                    "crop_width": 15,
+                    "crop_height": 9,
+                    "sample_border": True,
+                    "rfilter": {"type": "gaussian"},
+                },
+                fov_axis="y",
+            ),
+        ),
+        "shifted": scene(
+            **room,
+            m=ball(0, blue),
+            sensor=camera(
+                {"pixel_format": "xyz", "rfilter": {"type": "tent"}},
+                principal_point_offset_x=0.1,
+                principal_point_offset_y=-0.2,
+                fov_axis="diagonal",
+            ),
+        ),
+        "direct": scene(
+            {"type": "direct", "emitter_samples": 2, "bsdf_samples": 1},
+            camera(rgba, **away),
+            **room,
+            **trio,
+            **light_sky,
+        ),
         "direct-hidden": scene({"type": "direct", "hide_emitters": True}, camera(rgba, **away), **room, **trio),
-        "path-hidden": scene({"type": "path", "hide_emitters": True, "rr_depth": 2}, camera(rgba, **away), **room, **trio, **light_sky),
-        "replay": scene({"type": "prb", "rr_depth": 2, "max_depth": 8}, camera(rgba, **away), **room, **trio, **light_sky),
-        "aov": scene({"type": "aov", "aovs": "a:albedo,d:depth,p:position,t:uv,g:geo_normal,s:sh_normal,u:dp_du,v:dp_dv"},
-                     a=ball(-1.2, blue), b=sheet("full", 0, painted), c=small_disk),
-    }  # fmt: skip
+        "path-hidden": scene(
+            {"type": "path", "hide_emitters": True, "rr_depth": 2}, camera(rgba, **away), **room, **trio, **light_sky
+        ),
+        "replay": scene(
+            {"type": "prb", "rr_depth": 2, "max_depth": 8}, camera(rgba, **away), **room, **trio, **light_sky
+        ),
+        "aov": scene(
+            {"type": "aov", "aovs": "a:albedo,d:depth,p:position,t:uv,g:geo_normal,s:sh_normal,u:dp_du,v:dp_dv"},
+            a=ball(-1.2, blue),
+            b=sheet("full", 0, painted),
+            c=small_disk,
+        ),
+    }
 
 
 def main(path: str) -> None:

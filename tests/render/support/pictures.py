@@ -23,7 +23,9 @@ def save(folder: Path, **pictures: np.ndarray) -> str:
     return ", ".join(paths)
 
 
-def assert_equal(image: np.ndarray, reference: np.ndarray, folder: Path, share: float = 0.99, rel: float = 2e-3) -> None:
+def assert_equal(
+    image: np.ndarray, reference: np.ndarray, folder: Path, share: float = 0.99, rel: float = 2e-3
+) -> None:
     """Assert that a share of the pixels agrees to rounding."""
     assert image.shape == reference.shape
     assert np.isfinite(image).all()
