@@ -14,7 +14,7 @@ from ..jit.arrays.flat import cast, convert
 from ..jit.arrays.memops import gather, scatter, scatter_add
 from ..jit.dtypes import Bool, UInt32
 from ..jit.ops.row import ROWS, Row
-from ..jit.trace import LITERAL, Node, value_of
+from ..jit.trace import LITERAL, Node, scalar, value_of
 from .graph import ADNode, Rule, active
 from .traverse import prepare_sum
 from .widen import widened
@@ -59,62 +59,84 @@ class RowRule(Rule):
         self.everywhere = row.result == "same" and None not in weights[row.mask_first :]  # (masks have no gradients)
         self.picks = [_pick(w, row.arity) if callable(w) else None for w in weights]
 
-    def arrays(self, node: ADNode) -> list[Any]:
-        """Return the arguments as arrays, with their derivative nodes where derivatives are recorded."""
+    def operands(self, node: ADNode, attached: bool) -> list[Any]:
+        """Return result and arguments as arrays, with their derivative nodes where derivatives are recorded."""
         cls = node.cls
-        ads = node.data if active() else (None,) * len(node.args)
-        kinds = (cls.mask, cls, cls) if self.row.mask_first else (cls,) * len(node.args)
-        return [k.wrap(n, ad) for k, n, ad in zip(kinds, node.args, ads, strict=True)]
+        made = []
+        for n in (node.value, *node.args):
+            r = _new(cls)
+            r._n = n
+            r._ad = None
+            made.append(r)
+        if attached:
+            for r, ad in zip(made, (node, *node.data), strict=True):
+                r._ad = ad
+        return made
 
-    def weight(self, node: ADNode, position: int) -> Any:
-        """Return d result / d argument."""
+    def term(self, node: ADNode, g: Any, position: int, attached: bool, operands: list[Any]) -> Any:
+        """Return gradient or tangent `g` times the weight of an argument; `operands` is filled when it is needed."""
         w = self.weights[position]
-        if not callable(w):
-            return w
-        result = node.result() if active() else node.cls.wrap(node.value)
-        return w(_traced, result, *self.arrays(node))
-
-    def term(self, node: ADNode, g: Any, position: int) -> Any:
-        """Return gradient or tangent `g` times the weight of an argument."""
+        if w.__class__ is float:
+            return scaled(g, w)
         pick = self.picks[position]
-        if pick is None or active():
-            return scaled(g, self.weight(node, position))
-        weight: Node = node.value if pick < 0 else node.args[pick]
+        if pick is None or attached:
+            if not operands:
+                operands += self.operands(node, attached)
+            weight = w(_traced, *operands)
+            if weight.__class__ is not node.cls or attached:
+                return scaled(g, weight)
+            factor = weight._n
+        else:
+            factor = node.value if pick < 0 else node.args[pick]
         n: Node = g._n
         r = _new(node.cls)
         r._ad = None
-        if n.op is LITERAL or weight.op is LITERAL or n.size != weight.size or g._ad is not None:
-            r._n = weight
+        if n.op is LITERAL or factor.op is LITERAL or n.size != factor.size or g._ad is not None:
+            r._n = factor
             return scaled(g, r)
-        r._n = make_node(_scaled, n.dtype, n.size, (n, weight))
+        r._n = make_node(_scaled, n.dtype, n.size, (n, factor))
+        return r
+
+    def chosen(self, node: ADNode, g: Any, position: int) -> Any:
+        """Return `g` where `select` took the argument at `position`, else 0."""
+        cls, n, mask = node.cls, g._n, node.args[0]
+        zero = scalar(n.dtype, 0)
+        if n.op is LITERAL or n.size != mask.size or g._ad is not None:
+            g, other = cls.wrap(n, g._ad), cls.wrap(zero)
+            return apply(_select, (cls.mask.wrap(mask), *((g, other) if position == 1 else (other, g))))
+        r = _new(cls)
+        r._ad = None
+        r._n = make_node(_select, n.dtype, n.size, (mask, n, zero) if position == 1 else (mask, zero, n))
         return r
 
     def backward(self, node: ADNode, grad: Any, give: Give) -> None:
         """Hand grad times weight to each argument."""
-        if self.row is _select:
-            mask, zero = node.cls.mask.wrap(node.args[0]), f.constant(node.cls, 0)
-            if node.parents[1] is not None:
-                give(node.parents[1], apply(_select, (mask, grad, zero)))
-            if node.parents[2] is not None:
-                give(node.parents[2], apply(_select, (mask, zero, grad)))
-            return
         position = 0
+        attached = active()
+        operands: list[Any] = []
+        weights = self.weights
         for parent in node.parents:
             if parent is not None:
-                give(parent, grad if self.weights[position] == 1.0 else self.term(node, grad, position))
+                if weights[position] == 1.0:
+                    give(parent, grad)
+                elif self.row is _select:
+                    give(parent, self.chosen(node, grad, position))
+                else:
+                    give(parent, self.term(node, grad, position, attached, operands))
             position += 1
 
     def forward(self, node: ADNode) -> Any:
         """Return the sum of tangents times weights."""
         total = None
+        attached = active()
+        operands: list[Any] = []
         for position, parent in enumerate(node.parents):
             if parent is None or parent.grad is None:
                 continue
             if self.row is _select:
-                mask, zero = node.cls.mask.wrap(node.args[0]), f.constant(node.cls, 0)
-                term = apply(_select, (mask, parent.grad, zero) if position == 1 else (mask, zero, parent.grad))
+                term = self.chosen(node, parent.grad, position)
             else:
-                term = self.term(node, parent.grad, position)
+                term = self.term(node, parent.grad, position, attached, operands)
             total = term if total is None else total + term
         return total
 

@@ -81,7 +81,7 @@ class Program:
 
     @property
     def instrs(self) -> list[Instr]:
-        """Return the instructions in order, each after what it uses. Made at first use, before results are published."""
+        """Return the instructions in order, each after what it uses; to be read before the results are published."""
         if self._instrs is None:
             self._instrs = [
                 Instr(n.op, n.dtype, args, attr, scope, n)
