@@ -30,6 +30,7 @@ _TABLE: dict[str, str] = {
         "inv_sqrt_two_pi log_two inv_log_two epsilon one_minus_epsilon largest smallest recip_overflow"
     ),
     "luxgrad.jit.control": "while_loop if_stmt switch",
+    "luxgrad.jit.instances": "InstanceArray instances dispatch",
     "luxgrad.jit.syntax": "syntax hint",
     "luxgrad.jit.random": "sample_tea_32 sample_tea_64 sample_tea_float32",
     "luxgrad.jit.modes": "ReduceOp ReduceMode ADMode FilterMode WrapMode VarState",
