@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import weakref
 
-import luxgrad as dr
 import numpy as np
+
+import luxgrad as dr
 from luxgrad.ad.rules import RULES
 from luxgrad.llvm.ad import Float
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 import threading
 
-import luxgrad as dr
 import pytest
+
+import luxgrad as dr
 from luxgrad.jit import dtypes
 from luxgrad.jit.arrays.fold import fold, folding_operands
 from luxgrad.jit.ops.row import ROWS
