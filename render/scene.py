@@ -17,6 +17,7 @@ from ..jit.instances import NONE, InstanceSet, leaves
 from .accel.operation import trace
 from .accel.select import build
 from .interfaces.bsdf import BSDFFlags
+from .interfaces.emitter import EmitterFlags
 from .interfaces.object import Object, ParamFlags, TraversalCallback
 from .interfaces.records import DirectionSample, Preliminary, Ray, SurfaceInteraction
 from .registry import register
@@ -49,6 +50,9 @@ class Scene(Object):
             if c.plugin_kind in ("shape", "emitter")
         ]
         self._emitters: list[Any] = [e for e in lights if e is not None]
+        for light in self._emitters:
+            if light.flags() & EmitterFlags.Surface and light.shape is None:
+                raise SceneError(f"an area light belongs into the shape that shines, found {light} beside the shapes")
         around = [e for e in self._emitters if e.is_environment()]
         if len(around) > 1:
             raise SceneError(f"a scene has one environment light, found {len(around)}: {around}")

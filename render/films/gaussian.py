@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ...jit.arrays import functions as f
+from ...jit.errors import SceneError
 from ..interfaces.rfilter import ReconstructionFilter
 from ..registry import Parameter, register
 
@@ -19,6 +20,8 @@ class Gaussian(ReconstructionFilter):
     def __init__(self, props: Any) -> None:
         super().__init__(props)
         self.stddev = props["stddev"]
+        if not self.stddev > 0:
+            raise SceneError(f"gaussian: stddev must be positive, found {self.stddev}")
         self.radius = 4.0 * self.stddev
 
     def eval(self, x: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...jit.arrays import functions as f
+from ...jit.errors import SceneError
 from ..interfaces.rfilter import ReconstructionFilter
 from ..registry import Parameter, register
 
@@ -18,6 +19,8 @@ class Tent(ReconstructionFilter):
     def __init__(self, props: Any) -> None:
         super().__init__(props)
         self.radius = props["radius"]
+        if not self.radius > 0:
+            raise SceneError(f"tent: radius must be positive, found {self.radius}")
 
     def eval(self, x: Any) -> Any:
         """Return the weight."""

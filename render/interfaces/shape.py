@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from ...jit.errors import SceneError
+from .emitter import EmitterFlags
 from .object import Object, ParamFlags, TraversalCallback
 from .records import DirectionSample
 
@@ -28,6 +30,8 @@ class Shape(Object):
         self.flip_normals: bool = props["flip_normals"]
         self.silhouette_sampling_weight = props["silhouette_sampling_weight"]
         if self.emitter is not None:
+            if not self.emitter.flags() & EmitterFlags.Surface:
+                raise SceneError(f"a shape can shine by an area light only, found {self.emitter}")
             self.emitter.shape = self
         if self.bsdf is None:
             from ..slots import create

@@ -34,6 +34,8 @@ class Disk(Shape):
         x, y = (np.linalg.norm(transform.matrix[:3, k]) for k in (0, 1))
         if abs(x - y) > 1e-3 * max(x, y):
             raise SceneError(f"disk: to_world may not scale x and y by different factors, found {x:g} and {y:g}")
+        if not np.linalg.norm(np.cross(*props["to_world"].matrix[:3, :2].T)) > 0:
+            raise SceneError("disk: to_world flattens it to nothing")
         self.to_world = matrix_of(self.types, transform)
         self._update()
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...jit.arrays import functions as f
 from ...jit.arrays.linear import cross, norm, normalize
+from ...jit.errors import SceneError
 from ..interfaces.object import ParamFlags, TraversalCallback
 from ..interfaces.shape import Shape
 from ..registry import register
@@ -28,6 +29,8 @@ class Rectangle(Shape):
 
     def __init__(self, props: Any) -> None:
         super().__init__(props)
+        if not np.linalg.norm(np.cross(*props["to_world"].matrix[:3, :2].T)) > 0:
+            raise SceneError("rectangle: to_world flattens it to nothing")
         self.to_world = matrix_of(self.types, props["to_world"])
         self._update()
 

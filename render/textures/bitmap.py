@@ -50,6 +50,8 @@ class BitmapTexture(Texture):
         self.wrap_mode: str = props["wrap_mode"]
         self.matrix = props["to_uv"].matrix
         image = _pixels(props, self.raw)
+        if image.dtype.kind == "f" and not np.isfinite(image).all():
+            raise SceneError("bitmap: the image holds NaN or infinite values")
         self.data = self.types.TensorXf(np.ascontiguousarray(image, self.types.dtype.numpy))
         self._update()
 
