@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from luxgrad.render.films.block import Block
 from luxgrad.render.interfaces.records import Ray
 from luxgrad.render.render import render
 from luxgrad.render.transform import ScalarTransform4f as T
+from luxgrad.render.traverse import traverse
 
 pytestmark = pytest.mark.cpu
 
@@ -341,8 +343,6 @@ def test_rays_that_leave_an_empty_scene() -> None:
 
 
 def test_moving_a_shape_equals_loading_it_there() -> None:
-    from luxgrad.render.traverse import traverse
-
     kinds: dict[str, dict[str, Any]] = {
         "sphere": {"type": "sphere", "radius": 0.5}, "disk": {"type": "disk"}, "rectangle": {"type": "rectangle"},
     }  # fmt: skip
@@ -360,6 +360,31 @@ def test_moving_a_shape_equals_loading_it_there() -> None:
         loaded = render(load({"type": "scene", "shape": kind | {"to_world": there}, **lit}), spp=2, seed=1).numpy()
         assert (np.abs(image - loaded) < 1e-3).all(-1).mean() > 0.99
         assert (before != image).any()
+
+
+def test_mesh_moved_twice_has_the_normals_of_one_loaded_there(tmp_path: Path) -> None:
+    vertices = np.array([[-1, -1, 0], [1, -1, 0.3], [1, 1, -0.2], [-1, 1, 0.5], [0, 0, 0.8]], float)
+    faces = "f 1 2 5\nf 2 3 5\nf 3 4 5\nf 4 1 5\n"
+
+    def mesh(points: np.ndarray) -> Any:
+        path = tmp_path / "mesh.obj"
+        path.write_text("".join("v {} {} {}\n".format(*p) for p in points) + faces)
+        return load({"type": "scene", "m": {"type": "obj", "filename": str(path)}})
+
+    scene = mesh(vertices)
+    params = traverse(scene)
+    for stretch in ([1, 1, 2], [1, 2, -1], [0.5, 1, 3]):
+        other = traverse(mesh(vertices * stretch))
+        # Vertices are in the order in which faces name them.
+        params["m.vertex_positions"] = SINGLE.Float(other["m.vertex_positions"].numpy())
+        params.update()
+        found, wanted = params["m.vertex_normals"].numpy(), other["m.vertex_normals"].numpy()
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    normals = np.tile([0, 0, 1], 5).astype(np.float32)
+    params["m.vertex_positions"] = SINGLE.Float(vertices.astype(np.float32).ravel())
+    params["m.vertex_normals"] = SINGLE.Float(normals)
+    params.update()
+    np.testing.assert_array_equal(params["m.vertex_normals"].numpy(), normals)
 
 
 def test_sensor_may_not_scale() -> None:

@@ -140,6 +140,26 @@ def test_sampled_radiance_adds_up_to_the_integral_over_directions() -> None:
         assert (np.abs(w.mean(1) - integral) < error).all(), (name, w.mean(1), integral)
 
 
+BEHIND: dict[str, dict[str, Any]] = {
+    "rectangle": {"type": "rectangle", "to_world": T().translate([0, 0, 1.2]), "emitter": AREA},
+    "painted": {"type": "rectangle", "to_world": T().translate([0, 0, 1.2]), "emitter": painted()},
+    "disk": {"type": "disk", "to_world": T().translate([0, 0, -1]), "flip_normals": True, "emitter": AREA},
+    "inside a sphere": {"type": "sphere", "center": [0.1, 0, 0], "emitter": AREA},
+    "inside a cube": {"type": "cube", "emitter": AREA},
+}
+
+
+@pytest.mark.parametrize("name", BEHIND)
+def test_area_lights_are_black_from_behind(name: str) -> None:
+    scene = load({"type": "scene", "light": BEHIND[name]})
+    d, _ = directions(sphere((8, 12), 2))
+    radiance, density = from_rays(scene, d)
+    assert (radiance == 0).all() and (density == 0).all()
+    origin = Reference(SINGLE.Point3f(0, 0, 0))
+    ds, weight = scene.sample_emitter_direction(origin, uniform(SINGLE, 2, 500), False)
+    assert (numbers(ds.pdf, 500) == 0).all() and (numbers(weight, 500) == 0).all()
+
+
 def test_point_light() -> None:
     scene = load({"type": "scene", "p": {"type": "point", "position": [1, 2, 2], "intensity": 18.0}})
     ds, weight = scene.sample_emitter_direction(Reference(SINGLE.Point3f(0, 0, 0)), uniform(SINGLE, 2, 4), False)
