@@ -183,7 +183,10 @@ class Mesh(Shape):
         e1, e2 = b - a, c - a
         p = a + e1 * b1 + e2 * b2
         across = cross(e1, e2)
-        n = types.Normal3f(self._normal(index, b1, b2, active) if self.has_normals else normalize(across))
+        # As in Mitsuba: one radiance everywhere leaves about the shading normal, a texture about the triangle's.
+        painted = self.emitter is not None and self.emitter.radiance.is_spatially_varying()
+        smooth = self.has_normals and not painted
+        n = types.Normal3f(self._normal(index, b1, b2, active) if smooth else normalize(across))
         uv = types.Point2f(b1, b2)
         if self.has_texcoords:
             t = [gather(types.Point2f, self.vertex_texcoords, i, active) for i in index]
