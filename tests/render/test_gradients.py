@@ -218,6 +218,41 @@ def test_forward_mode_of_plain_differentiation(name: str) -> None:
     assert rate == pytest.approx(expected, rel=1e-6)
 
 
+FILMS: dict[str, dict[str, Any]] = {
+    "rgba": {"pixel_format": "rgba", "rfilter": {"type": "box"}},
+    "luminance": {"pixel_format": "luminance", "rfilter": {"type": "gaussian", "stddev": 0.3}},
+    "xyz": {"pixel_format": "xyz", "sample_border": True, "crop_offset_x": 2, "crop_width": 4, "crop_height": 5},
+}
+
+
+@pytest.mark.parametrize("name", FILMS)
+def test_films_pass_gradients_on(name: str) -> None:
+    objects, key, depth = CASES["radiance"]
+    sensor = SENSOR | {"film": SENSOR["film"] | FILMS[name]}
+
+    def total(image: Any) -> Any:
+        weights = np.random.default_rng(2).random(image.shape)
+        return reduce.sum(image.array * DOUBLE.Float(weights.ravel()))
+
+    scene = scene_of(objects, "prb", depth, sensor)
+    params = traverse(scene)
+    api.enable_grad(params[key])
+    params.update()
+    image = render(scene, seed=SEED, seed_grad=SEED + 1, spp=SPP)
+    api.backward(total(image))
+    gradient = numbers_of(api.grad(params[key]))
+    # The picture is linear in the light, and black without it: alpha alone is left.
+    start = numbers_of(params[key]).copy()
+    plain = scene_of(objects, "prb", depth, sensor)
+    lit, dark = (traverse(plain) for _ in range(2))
+    sums = []
+    for factor, view in ((1.0, lit), (0.0, dark)):
+        assign(view, key, start * factor)
+        image = plain.integrator().render(plain, plain.sensors()[0], SEED + 1, SPP)
+        sums.append(float(total(image).numpy().item()))
+    assert float((gradient * start).sum()) == pytest.approx(sums[0] - sums[1], rel=1e-9)
+
+
 VERTICES = np.array([[-8, -0.5, 8], [8, -0.5, 8], [8, -0.5, -8], [-8, -0.5, -8]], float)
 MOVES = {
     "up": np.tile([0.0, 1.0, 0.0], 4),
