@@ -238,6 +238,17 @@ class ScatterRule(Rule):
         return t
 
 
+def _others(x: Any) -> Any:
+    """Return, per element, the product of all other elements, also where some are zero."""
+    from ..jit.arrays import reduce
+
+    zero = x == 0
+    count = reduce.count(zero)
+    rest = reduce.prod(f.select(zero, f.one(x), x))
+    alone = f.select((count == 1) & zero, rest, f.zero(x))
+    return f.select(count == 0, rest / f.select(zero, f.one(x), x), alone)
+
+
 class ReduceRule(Rule):
     """Reductions of flat arrays; data: the reduction's name."""
 
@@ -249,7 +260,7 @@ class ReduceRule(Rule):
         if op == "add":
             return 1.0
         if op == "mul":
-            return node.result() / x
+            return _others(x)
         return f.select(x == node.result(), 1.0, 0.0)
 
     def backward(self, node: ADNode, grad: Any, give: Give) -> None:

@@ -43,6 +43,10 @@ def while_loop(
     [8, 16, 24]
     """
     values = tuple(state)
+    if max_iterations is not None and (
+        not isinstance(max_iterations, int) or max_iterations < -1 or max_iterations == 0
+    ):
+        raise ValueError(f"while_loop(): max_iterations must be positive, -1 (a sum) or None, found {max_iterations!r}")
     names = labels_of(labels, len(values))
     if mode not in (None, "symbolic", "evaluated", "scalar"):
         raise ValueError(f"while_loop(): unknown mode '{mode}'; use 'symbolic', 'evaluated' or 'scalar'")

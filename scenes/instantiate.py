@@ -15,8 +15,16 @@ from .nodes import Child, Document, Node, SceneWarning
 __all__ = ["instantiate"]
 
 
+def _refuse_scalar(types: Any) -> None:
+    if types is not None and getattr(getattr(types, "ns", None), "backend", "") == "scalar":
+        raise SceneError(
+            f"scenes cannot be loaded in the variant {types.variant}, which has array types only; use llvm_ad_rgb"
+        )
+
+
 def instantiate(document: Document, types: Any) -> Any:
     """Return the object of node 0, or a list where it expands to several; errors name the node's place."""
+    _refuse_scalar(types)
     made: dict[int, list[Any]] = {}
     kinds: dict[int, str] = {}
     for index in _children_first(document):

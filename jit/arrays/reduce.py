@@ -82,6 +82,17 @@ def _is_float(v: Any) -> bool:
     return isinstance(v, float) or (isinstance(v, ArrayBase) and v.dtype.is_float)
 
 
+_OPERATIONS = ("add", "mul", "min", "max", "and", "or")
+
+
+def operation(op: Any) -> str:
+    """Return the name of a reduction given as such or as a ReduceOp; raises ValueError for an unknown one."""
+    name = str(op if isinstance(op, str) else getattr(op, "name", op)).lower()
+    if name not in _OPERATIONS:
+        raise ValueError(f"unknown reduction '{op}'; use {', '.join(_OPERATIONS)}")
+    return name
+
+
 def reduce(op: Any, x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False) -> Any:
     """Return the reduction `op` (a ReduceOp, or "add", "mul", "min", "max", "and", "or") of `x` over `axis`.
 
@@ -89,7 +100,7 @@ def reduce(op: Any, x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bo
     unless an axis is given; `axis=None` reduces everything to a size-1 array. `keepdims` (tensors) leaves dimensions
     of length 1 in place of those reduced.
     """
-    op = op if isinstance(op, str) else op.name.lower()
+    op = operation(op)
     if isinstance(x, Flat):
         if axis not in (_DEFAULT, 0, None, -1, (0,)):
             raise RuntimeError(f"reduce(): axis {axis} is out of range for a one-dimensional array")

@@ -16,6 +16,7 @@ from .flat import Flat
 from .functions import select
 from .memops import evaluated, gather, scatter_add
 from .nested import Nested
+from .reduce import operation
 from .shape import reverse as reversed_order
 
 _SHORT = 4096  # elements up to which a scan runs in one chunk
@@ -122,11 +123,12 @@ def compress(mask: Any) -> Any:
     return _new_data(cls, total, target)
 
 
-def block_reduce(op: str, x: Any, block_size: int, mode: Any = None) -> Any:
-    """Return the reduction ("add", "mul", "min", "max", "and", "or") of each block of so many neighbouring elements.
+def block_reduce(op: Any, x: Any, block_size: int, mode: Any = None) -> Any:
+    """Return the reduction `op` (as in `reduce`) of each block of so many neighbouring elements.
 
     The last block may be short. Differentiable; of equal extremes each gets the gradient.
     """
+    op = operation(op)
     if block_size < 1:
         raise ValueError(f"block_reduce(): the block size must be positive, found {block_size}")
     if isinstance(x, Nested):

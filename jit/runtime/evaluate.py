@@ -88,7 +88,14 @@ def _with_companions(roots: list[Node]) -> tuple[list[Node], list[Node]]:
 
 
 def _refuse_symbolic(special: list[Node]) -> None:
+    inside = {id(s) for n in special if n.op is LOOP for s in (n.attr.scope_cond, n.attr.scope_body)}
+    inside |= {id(s) for n in special if n.op is BRANCH for s in n.attr.scopes}
     for n in special:
+        if (n.op is PHI or n.op is ACTIVE) and n.scope is not None and n.scope.closed and id(n.scope) not in inside:
+            raise SymbolicError(
+                "a *symbolic* variable left the loop or branch that it was computed in: its value exists only while "
+                "that runs. Return it as a state variable or result instead of keeping it in a Python object."
+            )
         if (n.op is PHI or n.op is ACTIVE) and n.scope is not None and _open(n.scope):
             raise SymbolicError(
                 "tried to evaluate a *symbolic* variable: its value exists only while the loop, branch or call being "

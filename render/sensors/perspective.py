@@ -106,6 +106,13 @@ class Perspective(Sensor):
         size = tuple(self._film.size())
         if size != self._film_state[0] and "x_fov" not in keys:
             self.x_fov.assign(self.types.Float(self._x_fov()))
+        fov = float(self.x_fov.item())
+        if not 0.0 < fov < 180.0:
+            raise SceneError(f"perspective: x_fov must lie between 0 and 180 degrees, found {fov}")
+        if not 0.0 < self.near_clip < self.far_clip:
+            raise SceneError(
+                f"perspective: 0 < near_clip < far_clip is needed, found {self.near_clip} and {self.far_clip}"
+            )
         self._update()
 
     def sample_ray(self, time: Any, position: Any, aperture: Any, active: Any = True) -> Ray:

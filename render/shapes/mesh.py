@@ -84,11 +84,32 @@ class Mesh(Shape):
                 f'mesh "{self._id}": vertex_positions needs 3 numbers per vertex and faces 3 per triangle, found '
                 f"{len(self.vertex_positions)} and {len(self.faces)}"
             )
+        self._check_arrays()
         if not keys or "vertex_positions" in keys or "faces" in keys:
             self._table = None
             derived = self._derived is not None and self._derived == _identity(self.vertex_normals)
             if self.has_normals and (derived or "vertex_normals" not in keys):
                 self.recompute_vertex_normals()
+
+    def _check_arrays(self) -> None:
+        """Raise SceneError if faces name vertices that are not there, or an array has another number of vertices."""
+        count = self.vertex_count()
+        faces = self.faces.numpy()
+        if faces.size and faces.max() >= count:
+            raise SceneError(
+                f'mesh "{self._id}": faces name the vertex {faces.max()}, there are {count}; set vertex_positions and '
+                "faces together"
+            )
+        for name, present, width in (
+            ("vertex_normals", self.has_normals, 3),
+            ("vertex_texcoords", self.has_texcoords, 2),
+        ):
+            found = len(getattr(self, name))
+            stale = name == "vertex_normals" and self._derived is not None  # made again from the positions
+            if present and found != width * count and not stale:
+                raise SceneError(
+                    f'mesh "{self._id}": {name} needs {width} numbers for each of {count} vertices, found {found}'
+                )
 
     def recompute_vertex_normals(self) -> None:
         """Set smooth normals, weighted by the angles at each vertex (Thuermer and Wuethrich 1998)."""

@@ -130,3 +130,9 @@ def test_empty_array(t):
     api.enable_grad(x)
     api.backward(x * 2.0)
     assert len(x.grad) == 0
+
+
+@pytest.mark.parametrize("mode", ["backward", "forward"])
+@pytest.mark.parametrize("values", [[0.0, 0.5, 2.0], [0.0, 0.0, 2.0], [3.0, 0.5, 2.0]])
+def test_product_with_zero_factors(t, values, mode):
+    check_grad(lambda x: reduce.prod(x), t.Float(values), mode=mode)

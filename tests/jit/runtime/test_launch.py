@@ -232,3 +232,27 @@ def test_empty_arrays(t):
 def test_sizes_must_agree(t):
     with pytest.raises(RuntimeError, match=r"operands have incompatible sizes! \(sizes: 3, 2\)"):
         t.Float([1, 2, 3]) + t.Float([1, 2])
+
+
+def test_values_that_leave_their_loop_are_refused(t):
+    kept = []
+
+    def body(x):
+        kept.append(x * 2)
+        return (x + 1,)
+
+    while_loop((t.Float([1, 2]),), lambda x: x < 3, body)
+    with pytest.raises(SymbolicError, match="left the loop or branch"):
+        (kept[0] + 1).numpy()
+
+
+@pytest.mark.parametrize("bound", [0, -2, "a"])
+def test_bounds_on_iterations_are_checked(t, bound):
+    with pytest.raises(ValueError, match="max_iterations must be positive"):
+        while_loop((t.Float([1, 2]),), lambda x: x < 3, lambda x: (x + 1,), max_iterations=bound)
+
+
+def test_reductions_by_name_in_any_case(t):
+    assert reduce.reduce("Max", t.Float([1, 5, 3])).item() == 5
+    with pytest.raises(ValueError, match="unknown reduction 'median'"):
+        reduce.reduce("median", t.Float([1, 5, 3]))
