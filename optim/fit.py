@@ -81,6 +81,13 @@ def fit(
     file goes on from there, to the same result. Raises SceneError for unknown parameters and targets of other sizes,
     LuxgradError if loss or parameters stop being finite.
     """
+    if steps < 0 or spp < 1 or not lr > 0 or (lr_end is not None and not lr_end > 0):
+        raise ValueError(
+            f"fit: steps >= 0, spp >= 1 and positive rates are needed, found steps={steps}, spp={spp}, lr={lr}, "
+            f"lr_end={lr_end}"
+        )
+    if isinstance(optimizer, str) or isinstance(loss, str):
+        raise TypeError("fit: optimizer and loss are objects or functions (optim.adam.Adam, losses.l2), not names")
     views = make_views(target, sensor)
     integrator = replay_of(scene) if integrator is None else integrator
     parameters = traverse(scene)

@@ -125,14 +125,17 @@ class SceneParameters:
         accept = getattr(entry.owner, "accept_parameter", None)
         if accept is not None:
             value = accept(entry.name, value)
-        if type(value) is kind:
-            return value
         try:
-            return kind(value)
+            converted = value if type(value) is kind else kind(value)
         except (TypeError, ValueError) as error:
             raise SceneError(
                 f"scene parameter '{key}' is a {kind.__name__}; a {type(value).__name__} cannot be converted: {error}"
             ) from error
+        # Values that one object has once (colours, roughness, transforms) are read by all lanes.
+        sizes = {x._n.size for x in tree.arrays(converted)} - {1}
+        if sizes and getattr(type(entry.owner), "merge_fields", None) is not None:
+            raise SceneError(f"scene parameter '{key}' is a single {kind.__name__}, found {sizes.pop()} values")
+        return converted
 
     def __delitem__(self, key: str) -> None:
         del self._entries[key]

@@ -201,3 +201,14 @@ def test_a_loss_that_is_not_finite_stops_the_fit(target: Any) -> None:
     broken[0, 0, 0] = np.nan
     with pytest.raises(LuxgradError, match="the loss is nan in step 0"):
         fit(scene(), broken, KEY, steps=2, spp=4, progress=False, image_spp=0)
+
+
+@pytest.mark.parametrize("wrong", [{"steps": -1}, {"spp": 0}, {"lr": 0.0}, {"lr_end": -1.0}])
+def test_impossible_numbers_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="fit: steps >= 0"):
+        fit(None, None, **wrong)
+
+
+def test_names_for_optimiser_and_loss_are_refused() -> None:
+    with pytest.raises(TypeError, match="not names"):
+        fit(None, None, optimizer="Adam")
