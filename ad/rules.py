@@ -12,7 +12,7 @@ from ..jit.arrays.base import apply, make_node
 from ..jit.arrays.create import arange, full
 from ..jit.arrays.flat import cast, convert
 from ..jit.arrays.memops import gather, scatter, scatter_add
-from ..jit.dtypes import Bool, UInt32
+from ..jit.dtypes import UInt32
 from ..jit.ops.row import ROWS, Row
 from ..jit.trace import LITERAL, Node, scalar, value_of
 from .graph import ADNode, Rule, active
@@ -334,4 +334,4 @@ RULES = {row: RowRule(row, row.weights) for row in ROWS.values() if row.weights 
 CAST, GATHER, SCATTER, REDUCE, CONCAT, PREFIX = (
     CastRule(), GatherRule(), ScatterRule(), ReduceRule(), ConcatRule(), PrefixRule(),
 )  # fmt: skip
-__all__ = ["RULES", "RowRule", "scaled", "widened", "add_at", "Bool"]
+__all__ = ["RULES", "RowRule", "scaled", "widened", "add_at"]

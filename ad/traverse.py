@@ -14,7 +14,6 @@ from ..jit.arrays.create import arange, full
 from ..jit.arrays.memops import scatter_add
 from ..jit.control import outside
 from ..jit.dtypes import UInt32
-from ..jit.trace import LITERAL
 from .graph import ADNode, ScopeState, dependents, here
 from .widen import widened
 
@@ -254,4 +253,4 @@ def _run_forward(heap: list[tuple[int, ADNode]], sources: set[int], flags: ADFla
                 node.rule, node.parents, node.args, node.data = _CUT, (), (), None
 
 
-__all__ = ["ADFlag", "accumulate", "backward_pass", "forward_pass", "forward_into", "LITERAL"]
+__all__ = ["ADFlag", "accumulate", "backward_pass", "forward_pass", "forward_into"]

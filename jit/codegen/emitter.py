@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from ..dtypes import FLOATS, SIGNED, UNSIGNED, Bool, DType, Float32, Int32, UInt32
+from ..dtypes import Bool, DType, UInt32
 
 Operand = Any  # a Value, or a Python number that becomes a constant of the other operand's type
 
@@ -321,4 +321,4 @@ def scalar_constant(dtype: DType, value: bool | int | float) -> str:
 
 
 Lowering = Callable[..., Value]
-__all__ = ["Emitter", "Value", "Lowering", "scalar_constant", "FLOATS", "SIGNED", "UNSIGNED", "Float32", "Int32"]
+__all__ = ["Emitter", "Lowering", "Value", "scalar_constant"]

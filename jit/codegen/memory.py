@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dtypes import Bool, DType, UInt32
+from ..dtypes import Bool, DType
 from .emitter import Emitter, Value, scalar_constant
 
 
@@ -262,4 +262,4 @@ def _suffix(scalar: str) -> str:
     return {"half": "f16", "float": "f32", "double": "f64"}.get(scalar, scalar)
 
 
-__all__ = ["load", "store", "gather", "scatter", "identity", "reduce_lanes", "scalar_combine", "UInt32"]
+__all__ = ["load", "store", "gather", "scatter", "identity", "reduce_lanes", "scalar_combine"]

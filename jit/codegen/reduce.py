@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..dtypes import Bool, DType, Float32, Float64, UInt32
+from ..dtypes import DType, Float64, UInt32
 from .emitter import Emitter, Value
 from .memory import identity, reduce_lanes
 
@@ -64,4 +64,4 @@ class Accumulator:
         e.line(f"store {memory} {total}, ptr {address}, align {self.dtype.itemsize}")
 
 
-__all__ = ["Accumulator", "accumulator_type", "Bool", "Float32"]
+__all__ = ["Accumulator", "accumulator_type"]

@@ -22,7 +22,7 @@ from ..codegen import host, scan, utility
 from ..codegen.kernel import KernelWriter
 from ..codegen.reduce import accumulator_type
 from ..dtypes import DType
-from ..memory.pool import Buffer, allocate, block_size, pool
+from ..memory.pool import Buffer, allocate, pool
 from ..passes.program import Program
 from ..trace import AFTER, DATA, LITERAL, REDUCE, Node
 from . import cache, watch
@@ -397,4 +397,4 @@ def is_after(n: Node) -> bool:
     return n.op is AFTER and n.buf is None
 
 
-__all__ = ["WIDTH", "Launch", "Runtime", "runtime", "run_group", "find_kernel", "fill", "copy", "block_size"]
+__all__ = ["WIDTH", "Launch", "Runtime", "runtime", "run_group", "find_kernel", "fill", "copy"]

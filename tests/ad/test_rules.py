@@ -56,7 +56,6 @@ CASES = {
     "cross": lambda t, x: reduce.sum(cross(t.Vec(x, x * x, 1.0), t.Vec(1.0, x, x))),
     "norm": lambda t, x: norm(t.Vec(x, x * x, 1.0)),
     "normalize": lambda t, x: normalize(t.Vec(x, x * x, 1.0)).y,
-    "cast": lambda t, x: t.Float(t.Single(x)) if False else x,
 }
 
 
@@ -113,6 +112,11 @@ def test_value_of_two_types(t):
     api.enable_grad(x)
     api.backward(t.Float(x) * t.Float([10.0, 20.0]))
     assert type(x.grad) is t.Single and np.allclose(x.grad.numpy(), [10, 20])
+    x = t.Single([1.5, 2.0])
+    api.enable_grad(x)
+    y = t.Float(x) * t.Float([10.0, 20.0])
+    api.forward(x)
+    assert type(y.grad) is t.Float and np.allclose(y.grad.numpy(), [10, 20])
 
 
 def test_integers_cut_the_graph(t):
