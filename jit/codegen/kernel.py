@@ -19,7 +19,10 @@ from .reduce import Accumulator
 
 # x + 1 on 1e7 floats: 1.6 ms with stores past the caches, 2.2 ms through them. Results that fit a cache are better kept
 # there for the next kernel; long kernels are not limited by memory.
-STREAMING_INSTRUCTIONS = 16
+SHORT_INSTRUCTIONS = 16
+# A sum over 65 536 floats that lie in the cache: 1.04 ns per packet four at a time with four accumulators and no masks,
+# 2.48 ns one by one.
+UNROLLED = 4
 STREAMING_ELEMENTS = 1 << 22
 
 
@@ -36,6 +39,7 @@ class KernelWriter:
         self.phis: dict[tuple[int, int], Value] = {}
         self.outs: dict[tuple[int, int], Value] = {}
         self.actives: dict[int, Value] = {}
+        self.base = ""  # index of the first lane's element
         # Reductions into one array at a common index plus constants, by what they share: written together at the end of
         # their scope, with one test of the lanes' indices instead of one each.
         self.waiting: dict[tuple[int, str, int, int, bool], list[tuple[int, int]]] = {}
@@ -81,28 +85,59 @@ class KernelWriter:
         e.globals["!0 = !{}"] = None
         e.entry.append("  %count = load i64, ptr %args, align 8, !invariant.load !0")
         self._scope(ENTRY)
-        head, tail, done = e.new_label("packet"), e.new_label("next"), e.new_label("done")
         accumulators = [Accumulator(e, self.values, *r, program.instrs[r[1]].dtype) for r in program.reductions]
-        before = e.label
-        e.branch(head)
-        e.start(head)
-        e.lines.append(f"  %i = phi i64 [ %begin, %{before} ], [ %inext, %{tail} ]")
-        for a in accumulators:
-            a.begin(before, tail)
-        e.line(f"%base = mul i64 %i, {self.width}")
-        self._scope(PACKET)
-        self._stores()
-        for a in accumulators:
-            a.add(self.valid)
-        e.branch(tail)
-        e.start(tail)
-        e.line("%inext = add i64 %i, 1")
-        e.line("%more = icmp ult i64 %inext, %end")
-        e.branch_if("%more", head, done)
-        e.start(done)
+        begin = "%begin"
+        if accumulators and self.short:
+            begin = self._packets(begin, self._full_packets(), accumulators, UNROLLED, full=True)
+        self._packets(begin, "%end", accumulators, 1, full=False)
         for a in accumulators:
             a.finish(self.pointer(a.slot))
         e.line("ret void")
+
+    @property
+    def short(self) -> bool:
+        """Return whether the kernel does so little per packet that the loop around it counts."""
+        return len(self.program.instrs) <= SHORT_INSTRUCTIONS and len(self.program.kinds) == 2 and self.width > 1
+
+    def _full_packets(self) -> str:
+        """Return the end of the packets of this chunk all of whose lanes are below the element count."""
+        e = self.e
+        full = e.raw(f"udiv i64 %count, {self.width}")
+        less = e.raw(f"icmp ult i64 {full}, %end")
+        return e.raw(f"select i1 {less}, i64 {full}, i64 %end")
+
+    def _packets(self, begin: str, end: str, accumulators: list[Accumulator], step: int, full: bool) -> str:
+        """Write the loop over the packets [begin, end), `step` at a time while so many are left; return where it
+        stopped. `full`: no lane lies behind the last element."""
+        e = self.e
+        head, turn, done = e.new_label("packet"), e.new_label("turn"), e.new_label("done")
+        number, following = e.name("i"), e.name("inext")
+        before = e.label
+        e.branch(head)
+        e.start(head)
+        line = len(e.lines)
+        e.lines.append("")
+        for a in accumulators:
+            a.begin(before, step)
+        e.line(f"{following} = add i64 {number}, {step}")
+        e.branch_if(e.raw(f"icmp ule i64 {following}, {end}"), turn, done)
+        e.start(turn)
+        for k in range(step):
+            packet = e.raw(f"add i64 {number}, {k}") if k else number
+            self.base = e.raw(f"mul i64 {packet}, {self.width}")
+            self.actives[PACKET] = e.const(Bool, True) if full else self._lane_mask()
+            self._scope(PACKET)
+            self._stores()
+            for a in accumulators:
+                a.add(None if full else self.valid, k)
+        for a in accumulators:
+            a.close(e.label)
+        e.lines[line] = f"  {number} = phi i64 [ {begin}, %{before} ], [ {following}, %{e.label} ]"
+        e.branch(head)
+        e.start(done)
+        for a in accumulators:
+            a.merge()
+        return number
 
     @property
     def valid(self) -> Value:
@@ -114,10 +149,9 @@ class KernelWriter:
     def _stores(self) -> None:
         e, program = self.e, self.program
         outputs = [(self.values[number], self.pointer(slot)) for slot, number in program.stores]
-        short = len(program.instrs) <= STREAMING_INSTRUCTIONS and len(program.kinds) == 2 and self.width > 1
-        if not short or not outputs:
+        if not self.short or not outputs:
             for value, pointer in outputs:
-                memory.store(e, value, pointer, "%base")
+                memory.store(e, value, pointer, self.base)
             return
         large = e.raw(f"icmp ugt i64 %count, {STREAMING_ELEMENTS}")
         stream, keep, done = e.new_label("stream"), e.new_label("keep"), e.new_label("stored")
@@ -125,13 +159,11 @@ class KernelWriter:
         for label, write in ((stream, memory.store_streaming), (keep, memory.store)):
             e.start(label)
             for value, pointer in outputs:
-                write(e, value, pointer, "%base")
+                write(e, value, pointer, self.base)
             e.branch(done)
         e.start(done)
 
     def _scope(self, scope: int) -> None:
-        if scope == PACKET:
-            self.actives[PACKET] = self._lane_mask()
         waiting, self.waiting = self.waiting, {}
         for number in self.by_scope[scope]:
             self._instr(number, self.program.instrs[number])
@@ -143,7 +175,7 @@ class KernelWriter:
 
     def _lane_mask(self) -> Value:
         e = self.e
-        left = e.raw("sub i64 %count, %base")
+        left = e.raw(f"sub i64 %count, {self.base}")
         few = e.raw(f"icmp ult i64 {left}, {self.width}")
         lanes = e.raw(f"select i1 {few}, i64 {left}, i64 {self.width}")
         narrow = e.raw(f"trunc i64 {lanes} to i32")
@@ -170,11 +202,11 @@ class KernelWriter:
     def _data(self, instr: Instr, number: int) -> Value:
         slot, uniform = instr.attr
         pointer = self.pointer(slot)
-        return memory.load(self.e, instr.dtype, pointer, None if uniform else "%base")
+        return memory.load(self.e, instr.dtype, pointer, None if uniform else self.base)
 
     def _counter(self, instr: Instr, number: int) -> Value:
         e = self.e
-        return e.splat(UInt32, e.raw("trunc i64 %base to i32")) + e.lanes()
+        return e.splat(UInt32, e.raw(f"trunc i64 {self.base} to i32")) + e.lanes()
 
     def _active(self, instr: Instr, number: int) -> Value:
         return self.actives[instr.scope]

@@ -127,10 +127,11 @@ class ThreadKernelWriter(KernelWriter):
             wide.append(e.raw(f"zext i32 {e.raw(f'call i32 @llvm.{register}()')} to i64"))
         thread, threads, block = wide
         first = e.raw(f"mul i64 {block}, {threads}")
-        e.line(f"%base = add i64 {first}, {thread}")
+        self.base = e.raw(f"add i64 {first}, {thread}")
         work, done = e.new_label("work"), e.new_label("done")
-        e.branch_if(e.raw("icmp ult i64 %base, %count"), work, done)
+        e.branch_if(e.raw(f"icmp ult i64 {self.base}, %count"), work, done)
         e.start(work)
+        self.actives[PACKET] = e.const(Bool, True)  # threads behind the end have left
         self._scope(PACKET)
         self._stores()
         for slot, number, op in program.reductions:
@@ -138,9 +139,6 @@ class ThreadKernelWriter(KernelWriter):
         e.branch(done)
         e.start(done)
         e.line("ret void")
-
-    def _lane_mask(self) -> Value:
-        return self.e.const(Bool, True)  # threads behind the end have left
 
     def _instr(self, number: int, instr: Instr) -> None:
         if instr.op is TRACE_RAY:
