@@ -48,7 +48,9 @@ _TABLE: dict[str, str] = {
         "int64_array_t uint64_array_t float16_array_t float32_array_t float64_array_t bool_array_t int_array_t "
         "uint_array_t float_array_t"
     ),
-    "luxgrad.jit.errors": "LuxgradError SceneError FileFormatError MissingFileError CompileError SymbolicError",
+    "luxgrad.jit.errors": (
+        "LuxgradError SceneError FileFormatError MissingFileError CompileError BoundsError SymbolicError"
+    ),
     "luxgrad.ad.api": (
         "enable_grad disable_grad set_grad_enabled grad_enabled grad set_grad accum_grad clear_grad detach "
         "replace_grad enqueue traverse forward forward_from forward_to backward backward_from backward_to "

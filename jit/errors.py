@@ -7,6 +7,7 @@ The tree, with the built-in classes each one can also be caught as::
     │   ├── FileFormatError                        a file exists but its contents are damaged or unsupported
     │   └── MissingFileError  (FileNotFoundError)  a file that was asked for is not there
     ├── CompileError          (RuntimeError)       a traced program cannot be turned into a kernel
+    ├── BoundsError       (IndexError)         a gather or scatter left its array (told under the Debug flag)
     └── SymbolicError         (RuntimeError)       a value is needed that exists only inside a recorded loop or branch
 
 Each message says what was asked for, what was found, where, and what to do.
@@ -14,7 +15,15 @@ Each message says what was asked for, what was found, where, and what to do.
 
 from __future__ import annotations
 
-__all__ = ["CompileError", "FileFormatError", "LuxgradError", "MissingFileError", "SceneError", "SymbolicError"]
+__all__ = [
+    "BoundsError",
+    "CompileError",
+    "FileFormatError",
+    "LuxgradError",
+    "MissingFileError",
+    "SceneError",
+    "SymbolicError",
+]
 
 
 class LuxgradError(Exception):
@@ -35,6 +44,10 @@ class MissingFileError(SceneError, FileNotFoundError):
 
 class CompileError(LuxgradError, RuntimeError):
     """A traced program cannot be turned into a kernel; the message names the user's line."""
+
+
+class BoundsError(LuxgradError, IndexError):
+    """A gather or scatter left its array; raised under the Debug flag, the message names index, length and line."""
 
 
 class SymbolicError(LuxgradError, RuntimeError):

@@ -164,6 +164,7 @@ class _Run:
         target = self.target(after)
         args = np.broadcast_arrays(*(self.value(a) for a in n.args), np.empty(n.size))
         value, index, mask = args[:3]
+        mask = mask & _inside(index, target.size)
         value, index = value[mask], index[mask]
         if n.attr.op:
             _COMBINE[n.attr.op].at(target, index, value)
@@ -179,10 +180,11 @@ class _Run:
         return target
 
     def gather(self, n: Node) -> Array:
-        """Return elements by index, 0 where the mask is clear; the index is not looked at there."""
+        """Return elements by index, 0 where the mask is clear or the index is outside of the source."""
         source, index, mask = (self.value(a) for a in n.args)
         mask = np.broadcast_to(mask, np.broadcast_shapes(mask.shape, index.shape))
         source = np.broadcast_to(source, n.args[0].size)
+        mask = mask & _inside(index, source.size)
         if not mask.any():
             return np.zeros(mask.shape, source.dtype)
         return np.where(mask, source[np.where(mask, index, 0)], source.dtype.type(0))
@@ -194,6 +196,11 @@ class _Run:
             return np.array([np.count_nonzero(values)], n.dtype.numpy)
         wide = np.float64 if n.dtype.is_float and n.attr in ("add", "mul") else values.dtype
         return np.array([_COMBINE[n.attr].reduce(values.astype(wide))]).astype(n.dtype.numpy)
+
+
+def _inside(index: Array, size: int) -> Array:
+    inside: Array = (index >= 0) & (index < size)
+    return inside
 
 
 def _cast(run: _Run, n: Node) -> Array:

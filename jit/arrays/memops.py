@@ -9,7 +9,7 @@ from typing import Any
 from ..dtypes import Bool, UInt32
 from ..errors import SymbolicError
 from ..runtime.evaluate import evaluate, materialise
-from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, literal, resized, state
+from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, literal, resized, state, value_of
 from .base import ArrayBase, hooks, incompatible, make_node
 from .flat import Flat, convert
 from .nested import Nested
@@ -75,8 +75,8 @@ def gather(dtype: Any, source: Any, index: Any, active: Any = True, mode: Any = 
     """Return the elements of `source` at `index` as type `dtype`; lanes where `active` is false get 0.
 
     `source` is flat (then a nested `dtype` reads index * k .. index * k + k - 1 as one element) or a PyTree of the
-    same structure as `dtype`. Indices must be inside; nothing is read where `active` is false. Differentiable in
-    `source`.
+    same structure as `dtype`. Nothing is read where `active` is false or the index is outside of the source: such lanes
+    get 0, and under the Debug flag BoundsError names index, length and line. Differentiable in `source`.
 
     >>> import luxgrad as dr
     >>> from luxgrad.llvm import Array2f, Float, UInt32
@@ -130,7 +130,7 @@ def _gather_flat(source: Any, index: Any, active: Any) -> Any:
     cls = type(source)
     r = _new(cls)
     r._ad = None
-    if source._n.op is LITERAL and source._n.size >= 1 and mask._n.op is LITERAL:
+    if source._n.op is LITERAL and source._n.size >= 1 and mask._n.op is LITERAL and _known_inside(index, source):
         r._n = resized(source._n, size)
     else:
         if source._n.size == 0 and size > 0 and not (mask._n.op is LITERAL and mask._n.attr == b"\x00"):
@@ -145,10 +145,15 @@ def _gather_flat(source: Any, index: Any, active: Any) -> Any:
     return r
 
 
+def _known_inside(index: Any, source: Any) -> bool:
+    return index._n.op is LITERAL and 0 <= value_of(index._n) < source._n.size
+
+
 def scatter(target: Any, value: Any, index: Any, active: Any = True, mode: Any = None) -> None:
     """Write `value` into `target` at `index` where `active` is set; rebinds `target`, other holders keep the old array.
 
-    Scatters to one target act in program order; of lanes that write the same element within one scatter one wins.
+    Lanes whose index is outside of the target write nothing (BoundsError under the Debug flag). Scatters to one target
+    act in program order; of lanes that write the same element within one scatter one wins.
     `mode` "permute" promises that all scatters to the target since it was last read write different elements: they then
     share a pass. Differentiable in `value` and `target`.
     """

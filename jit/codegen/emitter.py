@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ..dtypes import Bool, DType, UInt32
@@ -128,6 +129,7 @@ class Emitter:
         self._count = 0
         self._types: dict[str, str] = {}
         self._ones: dict[str, str] = {}
+        self._spares: dict[str, str] = {}
         self.label = "entry"  # of the block being written: what a phi must name
 
     def type(self, dtype: DType) -> str:
@@ -186,6 +188,21 @@ class Emitter:
         self._count += 1
         self.entry.append(f"  %s{self._count} = alloca {text}, align {align}")
         return f"%s{self._count}"
+
+    def spare(self, memory: str) -> str:
+        """Return the pointer of a stack slot for one element, to which goes what must not be written elsewhere."""
+        if memory not in self._spares:
+            self._spares[memory] = self.alloca(memory)
+        return self._spares[memory]
+
+    @contextmanager
+    def at_entry(self) -> Iterator[None]:
+        """Within the block code goes to the function's first block, where arguments are loaded."""
+        kept, self.lines = self.lines, self.entry
+        try:
+            yield
+        finally:
+            self.lines = kept
 
     def const(self, dtype: DType, value: bool | int | float) -> Value:
         """Return a constant in all lanes; floats are rounded to the type."""

@@ -13,7 +13,7 @@ from ..dtypes import Bool, DType, UInt32, unpack
 from ..ops.row import Row
 from ..passes.program import ENTRY, PACKET, Instr, Program
 from ..trace import ACTIVE, BITS, BRANCH, CAST, COUNTER, DATA, GATHER, LITERAL, LOOP, OUT, PHI, SCATTER, TRACE_RAY
-from . import memory
+from . import bounds, memory
 from .emitter import Emitter, Value
 from .reduce import Accumulator
 
@@ -39,6 +39,7 @@ class KernelWriter:
         self.phis: dict[tuple[int, int], Value] = {}
         self.outs: dict[tuple[int, int], Value] = {}
         self.actives: dict[int, Value] = {}
+        self.limits: dict[tuple[int, bool], Value] = {}  # lengths of gathered and scattered arrays
         self.base = ""  # index of the first lane's element
         # Reductions into one array at a common index plus constants, by what they share: written together at the end of
         # their scope, with one test of the lanes' indices instead of one each.
@@ -71,6 +72,18 @@ class KernelWriter:
             self.e.entry.append(f"  {pointer} = getelementptr i8, ptr {base}, i64 {offset}")
             self.pointers[key] = pointer
         return self.pointers[key]
+
+    def inside(self, number: int, index: Value, mask: Value, extent: int, large: bool) -> Value:
+        """Return the mask without the lanes whose index is not below the word of parameter `extent`; under the Debug
+        flag instruction `number` tells about them."""
+        narrow = index.dtype.bits == 32 and not large
+        key = (extent, narrow)
+        if key not in self.limits:
+            self.limits[key] = bounds.limits(self.e, self.argument(extent, "i64"), narrow)
+        good = bounds.inside(index, self.limits[key])
+        if self.program.report is not None:
+            bounds.report(self.e, self.pointer(self.program.report), number, index, mask & ~good)
+        return mask & good
 
     def argument(self, slot: int, kind: str) -> str:
         """Return the word of parameter `slot` as IR type `kind`, loaded in the entry block."""
@@ -169,8 +182,8 @@ class KernelWriter:
             self._instr(number, self.program.instrs[number])
         for (slot, op, mask, base, exclusive), columns in self.waiting.items():
             named = [(self.values[value], offset) for value, offset in columns]
-            pointer = self.own_copy(slot)
-            memory.scatter_columns(self.e, pointer, named, self.values[base], self.values[mask], op, exclusive)
+            target = memory.Target(self.own_copy(slot), self.argument(slot + 2, "i64"), exclusive)
+            memory.scatter_columns(self.e, target, named, self.values[base], self.values[mask], op)
         self.waiting = waiting
 
     def _lane_mask(self) -> Value:
@@ -219,7 +232,8 @@ class KernelWriter:
 
     def _gather(self, instr: Instr, number: int) -> Value:
         index, mask = (self.values[a] for a in instr.args)
-        slot, large = instr.attr
+        slot, extent, large = instr.attr
+        mask = self.inside(number, index, mask, extent, large)
         return memory.gather(self.e, instr.dtype, self.pointer(slot), index, mask, large)
 
     def _phi(self, instr: Instr, number: int) -> Value:
@@ -230,13 +244,16 @@ class KernelWriter:
 
     def _scatter(self, instr: Instr, number: int) -> None:
         value, index, mask = instr.args
-        slot, op, _, exclusive = instr.attr
+        slot, op, _, exclusive, large = instr.attr
         single = self.program.size == 1 and instr.scope == PACKET
         if op and self.width > 1 and not single and instr.node.attr.commutes():
+            if self.program.report is not None:
+                self.inside(number, self.values[index], self.values[mask], slot + 2, large)
             base, offset = self._split(index)
             self.waiting.setdefault((slot, op, mask, base, exclusive), []).append((value, offset))
             return
-        v, i, m = self.values[value], self.values[index], self.values[mask]
+        v, i = self.values[value], self.values[index]
+        m = self.inside(number, i, self.values[mask], slot + 2, large)
         if single:
             m = m & self.valid  # nothing else tells the first lane from those behind the end
         memory.scatter(self.e, self.own_copy(slot), v, i, m, op, exclusive)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ..dtypes import Bool, DType
 from .emitter import Emitter, Value, scalar_constant
 
@@ -109,7 +111,7 @@ def scatter(e: Emitter, pointer: str, value: Value, index: Value, mask: Value, o
             ),
         )
     else:
-        scatter_columns(e, pointer, [(value, 0)], index, mask, op, exclusive)
+        scatter_columns(e, Target(pointer, None, exclusive), [(value, 0)], index, mask, op)
 
 
 def _scatter_plain(e: Emitter, pointer: str, value: Value, index: Value, mask: Value) -> None:
@@ -139,14 +141,36 @@ def _guarded(e: Emitter, condition: str, write) -> None:  # type: ignore[no-unty
     e.start(done)
 
 
+@dataclass(frozen=True)
+class Target:
+    """An array that is written to: its address, its length (an i64 in IR; None: every index is known to be inside), and
+    whether nobody else writes it meanwhile."""
+
+    pointer: str
+    extent: str | None
+    exclusive: bool
+
+    def element(self, e: Emitter, dtype: DType, index_type: DType, index: str, offset: int = 0) -> str:
+        """Return the address of the element at a scalar index plus offset; a spare place if that is outside."""
+        if offset:  # in the index's own width: there `i - 1 + 1` is i again
+            index = e.raw(f"add {index_type.llvm} {index}, {offset}")
+        if index_type.bits < 64:
+            index = e.raw(f"{'zext' if index_type.kind == 'u' else 'sext'} {index_type.llvm} {index} to i64")
+        element = e.raw(f"getelementptr {dtype.memory}, ptr {self.pointer}, i64 {index}")
+        if self.extent is None:
+            return element
+        good = e.raw(f"icmp ult i64 {index}, {self.extent}")
+        return e.raw(f"select i1 {good}, ptr {element}, ptr {e.spare(dtype.memory)}")
+
+
 def scatter_columns(
-    e: Emitter, pointer: str, columns: list[tuple[Value, int]], base: Value, mask: Value, op: str, exclusive: bool
+    e: Emitter, target: Target, columns: list[tuple[Value, int]], base: Value, mask: Value, op: str
 ) -> None:
     """Combine several values, each into the element at `base` plus an offset of its own (W > 1).
 
     All lanes at one element: reduced in registers, one update per column. Otherwise one lane after the other.
     """
-    w, dtype = e.width, columns[0][0].dtype
+    w, dtype, exclusive = e.width, columns[0][0].dtype, target.exclusive
     bits = e.raw(f"bitcast {e.type(Bool)} {mask.name} to i{w}")
     some, same, each, done = (e.new_label(x) for x in ("some", "same", "each", "scattered"))
     e.branch_if(e.raw(f"icmp ne i{w} {bits}, 0"), some, done)
@@ -155,12 +179,12 @@ def scatter_columns(
     e.line(f"store {e.type(base.dtype)} {base.name}, ptr {indices}, align 64")
     e.declarations[f"declare i{w} @llvm.cttz.i{w}(i{w}, i1)"] = None
     first = e.raw(f"call i{w} @llvm.cttz.i{w}(i{w} {bits}, i1 true)")
-    target = _lane(e, base.dtype.llvm, indices, e.raw(f"zext i{w} {first} to i64"))
-    differs = base.ne(e.splat(base.dtype, target)) & mask
+    index = _lane(e, base.dtype.llvm, indices, e.raw(f"zext i{w} {first} to i64"))
+    differs = base.ne(e.splat(base.dtype, index)) & mask
     e.branch_if(e.any(differs), each, same)
     e.start(same)
     for value, offset in columns:
-        element = _element(e, dtype, pointer, base.dtype, target, offset)
+        element = target.element(e, dtype, base.dtype, index, offset)
         total = reduce_lanes(e, e.select(mask, value, identity(dtype, op)), op)
         _combine(e, dtype, element, total, op, exclusive)
     e.branch(done)
@@ -175,9 +199,9 @@ def scatter_columns(
     left, following = e.name("left"), e.name("rest")
     e.lines.append(f"  {left} = phi i{w} [ {bits}, %{each} ], [ {following}, %{loop} ]")
     lane = e.raw(f"zext i{w} {e.raw(f'call i{w} @llvm.cttz.i{w}(i{w} {left}, i1 true)')} to i64")
-    target = _lane(e, base.dtype.llvm, indices, lane)
+    index = _lane(e, base.dtype.llvm, indices, lane)
     for (_, offset), slot in zip(columns, slots, strict=True):
-        element = _element(e, dtype, pointer, base.dtype, target, offset)
+        element = target.element(e, dtype, base.dtype, index, offset)
         _combine(e, dtype, element, _lane(e, dtype.memory, slot, lane), op, exclusive)
     less = e.raw(f"sub i{w} {left}, 1")
     e.line(f"{following} = and i{w} {left}, {less}")
@@ -187,14 +211,6 @@ def scatter_columns(
 
 def _lane(e: Emitter, kind: str, slots: str, lane: str) -> str:
     return e.raw(f"load {kind}, ptr {e.raw(f'getelementptr {kind}, ptr {slots}, i64 {lane}')}")
-
-
-def _element(e: Emitter, dtype: DType, pointer: str, index_type: DType, index: str, offset: int = 0) -> str:
-    if offset:  # in the index's own width: there `i - 1 + 1` is i again
-        index = e.raw(f"add {index_type.llvm} {index}, {offset}")
-    if index_type.bits < 64:
-        index = e.raw(f"{'zext' if index_type.kind == 'u' else 'sext'} {index_type.llvm} {index} to i64")
-    return e.raw(f"getelementptr {dtype.memory}, ptr {pointer}, i64 {index}")
 
 
 _ATOMIC = {"add": ("fadd", "add", "add"), "min": ("fmin", "min", "umin"), "max": ("fmax", "max", "umax")}
@@ -262,4 +278,14 @@ def _suffix(scalar: str) -> str:
     return {"half": "f16", "float": "f32", "double": "f64"}.get(scalar, scalar)
 
 
-__all__ = ["load", "store", "gather", "scatter", "identity", "reduce_lanes", "scalar_combine"]
+__all__ = [
+    "Target",
+    "gather",
+    "identity",
+    "load",
+    "reduce_lanes",
+    "scalar_combine",
+    "scatter",
+    "scatter_columns",
+    "store",
+]

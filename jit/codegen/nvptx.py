@@ -14,7 +14,7 @@ from ..errors import CompileError
 from ..passes.program import ENTRY, PACKET, Instr, Program
 from ..trace import SCATTER, TRACE_RAY
 from . import memory
-from .emitter import ALLOWED, Emitter, Value
+from .emitter import ALLOWED, Emitter
 from .kernel import KernelWriter
 from .reduce import accumulator_type
 
@@ -145,7 +145,8 @@ class ThreadKernelWriter(KernelWriter):
             raise CompileError("ray queries have no code for GPUs")
         if instr.op is SCATTER:
             value, index, mask = (self.values[a] for a in instr.args)
-            slot, op = instr.attr[:2]
+            slot, op, large = instr.attr[0], instr.attr[1], instr.attr[4]
+            mask = self.inside(number, index, mask, slot + 2, large)
             memory.scatter(self.e, self.pointer(slot), value, index, mask, op, False)
             return
         super()._instr(number, instr)

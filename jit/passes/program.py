@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..errors import SymbolicError
 from ..ops.row import Row
 from ..trace import (
     ACTIVE,
@@ -24,6 +25,7 @@ from ..trace import (
     TRACE_RAY,
     Node,
     Scope,
+    recording,
 )
 from .order import Live, live_effects, walk
 
@@ -46,8 +48,9 @@ class Instr:
 class Program:
     """The content of one kernel over `size` elements.
 
-    `params` lists the words of the argument block after the element count: ("load" | "gather" | "target" | "store" |
-    "partial" | "literal" | "pointer", payload). Equal `key`s mean equal code but for the bytes of `literals`.
+    `params` lists the words of the argument block after the element count: ("load" | "gather" | "target" | "stride" |
+    "extent" | "store" | "partial" | "pointer" | "report", payload). Equal keys mean equal code but for the bytes of
+    `literals`.
     """
 
     def __init__(
@@ -70,8 +73,11 @@ class Program:
         self.depths: list[int] = [0, 1]
         self._scope_ids: dict[int, int] = {}
         self._scopes: list[Scope] = []
+        self._arms: set[int] = set()  # ids of the scopes of branches in this program
         self._number: dict[Node, int] = {}
-        self._buffers: dict[tuple[str, int], int] = {}
+        self._buffers: dict[tuple[Any, ...], int] = {}
+        # Under the Debug flag: where the kernel notes the first index outside of an array.
+        self.report = self._param("report", None) if recording.lines else None
         self.targets: list[Node] = [r for r in roots if r.op is AFTER]
         self.bound: dict[int, Any] = {}  # results by id of their node, while a launch is prepared
         self.copies: dict[int, int] = {}  # targets that every chunk has a copy of -> number of copies
@@ -89,13 +95,34 @@ class Program:
             ]
             for number, source in self._sources.items():
                 self._instrs[number].source = source
+            if "arm" in self.kinds:
+                self._refuse_escaped()
         return self._instrs
+
+    def _refuse_escaped(self) -> None:
+        """Raise SymbolicError if something outside of a branch uses what one of its sides computed."""
+        for scope, entry in zip(self._scope_of, self._entries, strict=True):
+            if entry[0] not in ("loop", "branch", "out"):
+                for a in entry[2]:
+                    self._visible(a, scope)
+        for _, number in self.stores:
+            self._visible(number, PACKET)
+        for _, number, _ in self.reductions:
+            self._visible(number, PACKET)
+
+    def _visible(self, number: int, scope: int) -> None:
+        owner = self._scope_of[number] if number >= 0 else ENTRY
+        while owner != scope and self.depths[scope] > self.depths[owner]:
+            scope = self.parents[scope]
+        if owner != scope and self.kinds[owner] == "arm":
+            raise _escaped(self._nodes[number])
 
     def _build(self, order: list[Node], special: list[Node]) -> None:
         self.live: Live | None = None
         heavy = any(n.op is LOOP or n.op is TRACE_RAY for n in special)
         self.chunks = max(1, min(self.chunk_limit, self.size // (GRAIN_HEAVY if heavy else GRAIN)))
         if any(n.op is LOOP or n.op is BRANCH for n in special):
+            self._arms = {id(s) for n in special if n.op is BRANCH for s in n.attr.scopes}
             self.live = Live(self.roots)
             order = walk(self.roots, self.live.children)[0]
         numbers, entries, nodes = self._number, self._entries, self._nodes
@@ -169,6 +196,12 @@ class Program:
             self._buffers[key] = self._param(kind, n)
         return self._buffers[key]
 
+    def _extent(self, source: Node) -> int:
+        key = ("extent", id(source.buf), source.size)
+        if key not in self._buffers:
+            self._buffers[key] = self._param("extent", source.size)
+        return self._buffers[key]
+
     def scope_id(self, scope: Scope | None) -> int:
         """Return the number of a recorded scope; parents are numbered first."""
         if scope is None:
@@ -176,6 +209,10 @@ class Program:
         known = self._scope_ids.get(id(scope))
         if known is not None:
             return known
+        if scope.kind == "arm" and scope.closed and id(scope) not in self._arms:
+            raise _escaped(None)
+        if scope.kind != "loop" and id(scope) not in self._arms:
+            return self.scope_id(scope.parent)  # still being recorded: only what lanes have in common is computed now
         parent = self.scope_id(scope.parent)
         number = len(self.parents)
         self.parents.append(parent)
@@ -239,14 +276,14 @@ class Program:
         if op is GATHER:
             source, index, mask = n.args
             args: tuple[int, ...] = (numbers[index], numbers[mask])
-            attr: Any = (self._buffer("gather", source), source.size >= 1 << 31)
+            attr: Any = (self._buffer("gather", source), self._extent(source), source.size >= 1 << 31)
             return self._add(n, op, args, attr, *self._place(n, args, ENTRY))
         args = tuple(numbers[a] for a in n.args)
         if op is SCATTER:
             after = n.attr.after()
             # The same scatter twice happens twice: the number of instructions so far makes the key unique.
             exclusive = n.attr.op != "" and self._exclusive(after)
-            attr = (self._target(after), n.attr.op, len(self._entries), exclusive)
+            attr = (self._target(after), n.attr.op, len(self._entries), exclusive, after.size >= 1 << 31)
             return self._add(n, op, args, attr, self.scope_id(n.scope))
         if op is TRACE_RAY:
             number = self._add(n, op, args, self._visit_trace(n), *self._place(n, args, PACKET))
@@ -322,6 +359,7 @@ class Program:
         if key not in self._buffers:
             self._buffers[key] = self._param("target", after)
             self._param("stride", after)  # bytes from one chunk's copy to the next, in the word behind
+            self._param("extent", after.size)
         return self._buffers[key]
 
     def _visit_trace(self, n: Node) -> tuple[Any, ...]:
@@ -333,3 +371,11 @@ class Program:
                 self._buffers[key] = self._param("pointer", (query, position))
             slots.append(self._buffers[key])
         return (query.kind, query.width, tuple(slots))
+
+
+def _escaped(n: Node | None) -> SymbolicError:
+    where = f" (recorded at {n.where})" if n is not None and n.where else ""
+    return SymbolicError(
+        f"a value{where} left the side of the branch that it was computed in, and is used outside: it exists only in "
+        "lanes that take this side. Return it as a result instead of keeping it in a Python object."
+    )

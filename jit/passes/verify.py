@@ -125,6 +125,7 @@ class _Checker:
         """Check index, mask and source."""
         self.access(instr.args)
         self.same(self.parameter(instr.attr[0], "gather").dtype, instr.dtype, "the source")
+        self.parameter(instr.attr[1], "extent")
 
     def access(self, args: tuple[int, ...]) -> None:
         """Check the last two arguments: index and mask."""
@@ -137,6 +138,7 @@ class _Checker:
         self.access(instr.args)
         self.same(self.parameter(instr.attr[0], "target").dtype, self.instrs[instr.args[0]].dtype, "the target")
         self.parameter(instr.attr[0] + 1, "stride")
+        self.parameter(instr.attr[0] + 2, "extent")
 
     def phi(self, instr: Instr) -> None:
         """Check that the loop carries this state, with this type."""

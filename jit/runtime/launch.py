@@ -18,13 +18,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .. import debug
-from ..codegen import host, scan, utility
+from ..codegen import bounds, host, scan, utility
 from ..codegen.kernel import KernelWriter
 from ..codegen.reduce import accumulator_type
 from ..dtypes import DType
+from ..errors import BoundsError
 from ..memory.pool import Buffer, allocate, pool
 from ..passes.program import Program
-from ..trace import AFTER, DATA, LITERAL, REDUCE, Node
+from ..trace import AFTER, DATA, GATHER, LITERAL, REDUCE, Node
 from . import cache, watch
 from .history import history
 from .threads import ThreadPool, default_threads
@@ -45,6 +46,7 @@ class Launch:
     tail: Any | None
     access: list[tuple[str, Buffer]] = field(default_factory=list)  # (load | gather | store | target ..., buffer)
     keep: list[Any] = field(default_factory=list)
+    report: Any = None  # under the Debug flag: what the kernel found wrong
 
 
 class Runtime:
@@ -161,7 +163,27 @@ def run_group(roots: list[Node], size: int, walked: tuple[list[Node], list[Node]
         runtime.sync()
         watch.launched(kernel, program, cached, handed - started, time.perf_counter() - handed)
     _finish(program, launch)
+    wrong = _outside(program, launch) if launch.report is not None else None
     _publish(program)
+    if wrong is not None:
+        raise BoundsError(wrong)
+
+
+def _outside(program: Program, launch: Launch) -> str | None:
+    """Return the message about an index outside of its array that the kernel met, waiting for it."""
+    runtime.sync()
+    claimed, number, index = launch.report
+    if not claimed:
+        return None
+    n = program.instrs[number].node
+    gathers = n.op is GATHER
+    array = n.args[0] if gathers else n.attr.after()
+    what, then = ("gather", "read zero") if gathers else ("scatter", "were not written")
+    return (
+        f"{what}(): index {index} is outside of an array of {array.size} elements of type {array.dtype}, "
+        f"recorded at {n.where or 'an unknown line (set the Debug flag before recording)'}; lanes outside {then}. "
+        "Mask them off, or mend the index."
+    )
 
 
 def find_kernel(program: Program) -> tuple[cache.Kernel, str]:
@@ -256,6 +278,11 @@ def _pointer(program: Program, launch: Launch, kind: str, payload: Any, parts: i
         query, position = payload
         launch.keep.append(query.owner)
         return int(query.pointers()[position][1])
+    if kind == "extent":
+        return int(payload)
+    if kind == "report":
+        launch.report = (ctypes.c_int64 * bounds.WORDS)()
+        return ctypes.addressof(launch.report)
     if kind == "stride":
         return int(copy_stride(payload) * payload.dtype.itemsize) if id(payload) in program.privates else 0
     if kind in ("load", "gather"):

@@ -70,8 +70,8 @@ def run(arrays: list[Any], size: int) -> list[np.ndarray[Any, Any]]:
         if kind in ("load", "gather"):
             words.append(payload.buf.ptr)
             continue
-        if kind == "stride":
-            words.append(0)
+        if kind in ("stride", "extent"):
+            words.append(payload if kind == "extent" else 0)
             continue
         if kind == "store":
             memory = np.zeros(size, payload.dtype.numpy)
