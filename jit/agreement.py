@@ -64,10 +64,25 @@ def _check_variable(old: Any, new: Any, name: str) -> None:
         if members is not None:
             for field, a in members.items():
                 _check_variable(a, getattr(new, field), f"{name}.{field}")
+            _check_other_attributes(old, new, members, f"state variable '{name}'")
         elif isinstance(old, (int, float, bool, str)) and old != new:
             raise RuntimeError(
                 f"the non-array state variable '{name}' of type '{type(old).__name__}' changed from '{old}' to '{new}' "
                 "in a loop that is recorded once; make it an array, such as Int or Float"
+            )
+
+
+def _check_other_attributes(old: Any, new: Any, members: dict[str, Any], what: str) -> None:
+    """Raise RuntimeError if attributes that are no fields differ: they do not take part in what is recorded."""
+    before, after = getattr(old, "__dict__", {}), getattr(new, "__dict__", {})
+    for key, value in before.items():
+        other = after.get(key, value)
+        if key not in members and other is not value:
+            if isinstance(value, (bool, int, float, str)) and type(other) is type(value) and other == value:
+                continue
+            raise RuntimeError(
+                f"the attribute '{key}' of {what} is assigned, but is no field of {_type_name(old)}: the change would "
+                "be lost. Name it in DRJIT_STRUCT, or declare it in the dataclass."
             )
 
 
@@ -119,5 +134,8 @@ def _check_side(a: Any, b: Any, name: str) -> None:
                 f"the sides of a branch return different Python values for '{name}': {a!r} and {b!r}; make it an array"
             )
     else:
-        for field, x in (tree.fields(a) or {}).items():
+        members = tree.fields(a) or {}
+        for field, x in members.items():
             _check_side(x, getattr(b, field), f"{name}.{field}")
+        if members:
+            _check_other_attributes(a, b, members, f"'{name}'")

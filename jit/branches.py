@@ -10,6 +10,7 @@ from .arrays import tree
 from .arrays.base import hooks
 from .arrays.flat import Flat, convert
 from .arrays.functions import select
+from .captures import Watch
 from .dtypes import Bool, UInt32
 from .flags import JitFlag, flag
 from .recording import copied, finish_effects, recording, refuse_reads, undo
@@ -38,13 +39,30 @@ def if_stmt(
     >>> print(dr.if_stmt((x,), x < 0, lambda x: -x, lambda x: dr.sqrt(x)))
     [4, 3]
     """
+    return branch_of(tuple(args), cond, true_fn, false_fn, mode, list(rv_labels))
+
+
+def branch_of(
+    args: tuple[Any, ...],
+    cond: Any,
+    true_fn: Callable[..., Any],
+    false_fn: Callable[..., Any],
+    mode: str | None,
+    names: list[str],
+    originals: Sequence[Callable[..., Any]] = (),
+    named: Sequence[tuple[str, Any]] = (),
+    assigned: Sequence[str] = (),
+) -> Any:
+    """Return what `if_stmt` does; the last three say what the sides must not change (see `captures.Watch`)."""
+    if mode not in (None, "symbolic", "evaluated", "scalar"):
+        raise ValueError(f"if_stmt(): unknown mode {mode!r}; use 'symbolic', 'evaluated' or 'scalar'")
     if isinstance(cond, bool) or mode == "scalar":
         return true_fn(*args) if cond else false_fn(*args)
     if not (isinstance(cond, Flat) and cond.dtype is Bool):
         raise TypeError(f"if_stmt(): the condition must be a mask, found {type(cond).__name__}")
     if cond._n.op is LITERAL:
         return true_fn(*args) if value_of(cond._n) else false_fn(*args)
-    return choose([cond, ~cond], [true_fn, false_fn], tuple(args), mode, list(rv_labels))
+    return watched([cond, ~cond], [true_fn, false_fn], args, mode, names, originals, named, assigned)
 
 
 def switch(
@@ -68,7 +86,24 @@ def switch(
         raise TypeError(f"switch(): the index must be a UInt32 array, found {type(index).__name__}")
     mask = convert(index.ns.flat(Bool), active)
     calls = [lambda *a, fn=fn: fn(*a, **named) for fn in functions] if named else functions
-    return choose([(index == k) & mask for k in keys], calls, args, mode, [])
+    return watched([(index == k) & mask for k in keys], calls, args, mode, [], functions)
+
+
+def watched(
+    masks: list[Any],
+    functions: Sequence[Callable[..., Any]],
+    args: tuple[Any, ...],
+    mode: str | None,
+    names: list[str],
+    originals: Sequence[Callable[..., Any]] = (),
+    named: Sequence[tuple[str, Any]] = (),
+    assigned: Sequence[str] = (),
+) -> Any:
+    """Return what `choose` does; raises SymbolicError if a function changes what it captures (see `captures.Watch`)."""
+    watch = Watch(originals or functions, named, assigned)
+    result = choose(masks, functions, args, mode, names)
+    watch.check("a side of a branch")
+    return result
 
 
 def choose(

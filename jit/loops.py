@@ -11,6 +11,7 @@ from .arrays import tree
 from .arrays.base import hooks
 from .arrays.flat import Flat
 from .arrays.reduce import any as any_of
+from .captures import Watch
 from .dtypes import Bool
 from .flags import JitFlag, flag
 from .recording import copied, finish_effects, merge, recording, refuse_reads, undo
@@ -42,7 +43,21 @@ def while_loop(
     >>> print(power)
     [8, 16, 24]
     """
-    values = tuple(state)
+    return run_loop(tuple(state), cond, body, labels, mode, max_iterations, (), ())
+
+
+def run_loop(
+    values: tuple[Any, ...],
+    cond: Callable[..., Any],
+    body: Callable[..., Any],
+    labels: Sequence[str],
+    mode: str | None,
+    max_iterations: int | None,
+    named: Sequence[tuple[str, Any]],
+    assigned: Sequence[str],
+    functions: Sequence[Callable[..., Any]] = (),
+) -> tuple[Any, ...]:
+    """Return the state after a loop; `named`, `assigned` and `functions` (if not the two) say what must not change."""
     if max_iterations is not None and (
         not isinstance(max_iterations, int) or max_iterations < -1 or max_iterations == 0
     ):
@@ -57,11 +72,14 @@ def while_loop(
         return _scalar_loop(values, cond, body)
     if mode == "evaluated":
         return _evaluated_loop(values, cond, body, names)
+    watch = Watch(functions or (cond, body), named, assigned)
+    result: tuple[Any, ...] | None = None
     if hooks.custom is not None and any(x.is_diff for x in flat):
-        handled = hooks.custom("loop", values, cond, body, names, max_iterations)
-        if handled is not None:
-            return handled  # type: ignore[no-any-return]
-    return symbolic_loop(values, cond, body, names)
+        result = hooks.custom("loop", values, cond, body, names, max_iterations)
+    if result is None:
+        result = symbolic_loop(values, cond, body, names)
+    watch.check("the code of a loop")
+    return result
 
 
 def _scalar_loop(values: tuple[Any, ...], cond: Callable[..., Any], body: Callable[..., Any]) -> tuple[Any, ...]:

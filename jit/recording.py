@@ -44,7 +44,7 @@ def undo(scope: Scope) -> None:
     for array, old, ad in reversed(scope.rebound):
         array._n, array._ad = old, ad
     scope.rebound.clear()
-    scope.closed = True
+    scope.kind, scope.closed = "discarded", True
 
 
 def finish_effects(structure: Node, scopes: Sequence[Scope]) -> None:

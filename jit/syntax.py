@@ -18,8 +18,9 @@ from typing import Any
 
 from .arrays import tree
 from .arrays.base import ArrayBase
-from .control import if_stmt, while_loop
-from .syntax_names import parameters, uses
+from .branches import branch_of
+from .loops import run_loop
+from .syntax_names import Uses, parameters, uses
 
 __all__ = ["hint", "syntax"]
 
@@ -201,24 +202,27 @@ class _Rewriter:
             inner = loops + isinstance(node, ast.For | ast.While)
             self.refuse(list(ast.iter_child_nodes(node)), kind, inner)
 
-    def variables(self, parts: list[ast.AST], options: dict[str, Any]) -> tuple[list[str], list[str], set[str]]:
-        """Return the state that is bound, variables that are only read or changed in place, and all that is bound."""
+    def variables(self, parts: list[ast.AST], options: dict[str, Any]) -> tuple[list[str], list[str], Uses]:
+        """Return the state that is bound, variables that are only read or changed in place, and what happens to all."""
         found = uses(parts)
         declared = found.written & self.outside
         if declared:
             name = sorted(declared)[0]
             raise self.error(
-                parts[0], f"'{name}' is declared global or nonlocal and cannot be assigned in a rewritten statement"
+                parts[0],
+                f"'{name}' is declared global or nonlocal and cannot be assigned in a rewritten statement: the change "
+                "would not be made per lane. Pass it as an argument and return it, or write hint(condition, "
+                "mode='scalar') if the condition is a Python bool.",
             )
         bound = (found.bound | set(options.get("include", ()))) & self.known - set(options.get("exclude", ()))
         others = (found.read | found.changed) & self.known - bound - set(options.get("exclude", ()))
-        return sorted(bound), sorted(others), found.bound
+        return sorted(bound), sorted(others), found
 
     def loop(self, node: ast.While, options: dict[str, Any]) -> list[ast.stmt]:
         if node.orelse:
             raise self.error(node.orelse[0], "a rewritten 'while' cannot have an 'else' part")
         self.refuse(node.body, "while")
-        bound, others, _ = self.variables([node.test, *node.body], options)
+        bound, others, found = self.variables([node.test, *node.body], options)
         self.count += 1
         names = [*bound, *others]
         cond, body = f"_loop_cond_{self.count}", f"_loop_body_{self.count}"
@@ -228,16 +232,14 @@ class _Rewriter:
         statements = [
             self.define(cond, names, [ast.Return(value=node.test)], node),
             self.define(body, names, [*inner, ast.Return(value=_tuple(names))], node),
-            self.call(
-                "loop", bound, others, names, [ast.Name(cond, ast.Load()), ast.Name(body, ast.Load())], options, node
-            ),
+            self.call("loop", bound, others, names, [_name(cond), _name(body)], options, found.changed, node),
         ]
         return statements
 
     def branch(self, node: ast.If, options: dict[str, Any]) -> list[ast.stmt]:
         self.refuse([*node.body, *node.orelse], "if")
-        state, others, bound = self.variables([node.test, *node.body, *node.orelse], options)
-        new = bound - self.known
+        state, others, found = self.variables([node.test, *node.body, *node.orelse], options)
+        new = found.bound - self.known
         in_both = uses(node.body).bound & uses(node.orelse).bound
         within = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
         # What is new and not looked at elsewhere stays inside.
@@ -251,8 +253,9 @@ class _Rewriter:
             copied = self.block(part)
             self.known = set(known)
             sides.append(self.define(name, names, [*copied, ast.Return(value=_tuple([*results, *others]))], node))
-        functions: list[ast.expr] = [node.test, ast.Name(yes, ast.Load()), ast.Name(no, ast.Load())]
-        return [*sides, self.call("branch", state, others, [*results, *others], functions, options, node)]
+        functions: list[ast.expr] = [node.test, _name(yes), _name(no)]
+        results += others
+        return [*sides, self.call("branch", state, others, results, functions, options, found.changed, node)]
 
     def define(self, name: str, names: list[str], body: list[ast.stmt], node: ast.stmt) -> ast.stmt:
         """Return the definition of a function of these variables."""
@@ -262,12 +265,13 @@ class _Rewriter:
 
     def call(
         self, kind: str, state: list[str], others: list[str], results: list[str], functions: list[ast.expr],
-        options: dict[str, Any], node: ast.stmt,
+        options: dict[str, Any], changed: set[str], node: ast.stmt,
     ) -> ast.stmt:  # fmt: skip
-        """Return `results = _luxgrad.kind(state, others, names, *functions, options)`."""
+        """Return `results = _luxgrad.kind(state, others, names, *functions, options)`; attributes or elements of
+        `changed` are assigned."""
         labels = ast.Tuple([ast.Constant(r) for r in results], ast.Load())
         arguments: list[ast.expr] = [_tuple(state), _tuple(others), labels, *functions]
-        keywords = []
+        keywords = [ast.keyword("assigned", ast.Tuple([ast.Constant(n) for n in sorted(changed)], ast.Load()))]
         for name, value in options.items():
             if name not in ("include", "exclude"):
                 keywords.append(ast.keyword(name, value if isinstance(value, ast.expr) else ast.Constant(value)))
@@ -278,6 +282,10 @@ class _Rewriter:
         return _located(ast.Assign([_tuple(results, ast.Store())], value), node)
 
 
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
 def _tuple(names: Sequence[str], context: ast.expr_context | None = None) -> ast.expr:
     context = context or ast.Load()
     return ast.Tuple([ast.Name(n, copy.copy(context)) for n in names], context)
@@ -285,10 +293,12 @@ def _tuple(names: Sequence[str], context: ast.expr_context | None = None) -> ast
 
 def _located(node: ast.stmt, like: ast.stmt) -> ast.stmt:
     """Give the line of the original statement to every new node; those of the body keep theirs."""
+    line = ast.copy_location(ast.Pass(), like)
+    line.end_lineno, line.end_col_offset = line.lineno, line.col_offset  # else calls count as where a statement ends
     for n in ast.walk(node):
         # The numbers of `ast.parse` for a definition of two lines are no lines of the file.
         if isinstance(n, ast.FunctionDef | ast.arguments | ast.arg) or not hasattr(n, "lineno"):
-            ast.copy_location(n, like)
+            ast.copy_location(n, line)
     return ast.fix_missing_locations(node)
 
 
@@ -324,8 +334,9 @@ class _Calls:
 
     @staticmethod
     def loop(
-        state: tuple[Any, ...], others: tuple[Any, ...], names: tuple[str, ...], cond: Any, body: Any, **options: Any
-    ) -> tuple[Any, ...]:
+        state: tuple[Any, ...], others: tuple[Any, ...], names: tuple[str, ...], cond: Any, body: Any,
+        assigned: tuple[str, ...] = (), mode: str | None = None, max_iterations: int | None = None, **options: Any,
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Return all variables after a loop."""
         changing = [k for k, v in enumerate(others) if _changeable(v)]
         first = len(state)
@@ -342,24 +353,21 @@ class _Calls:
 
         labels = [*names[:first], *(names[first + k] for k in changing)]
         start = (*state, *(others[k] for k in changing))
-        after = while_loop(start, lambda *v: cond(*complete(v)), step, labels=labels, **options)
+        after = run_loop(
+            start, lambda *v: cond(*complete(v)), step, labels, mode, max_iterations,
+            list(zip(names[first:], others, strict=True)), assigned, (cond, body),
+        )  # fmt: skip
         for k, new in zip(changing, after[first:], strict=True):
             _write_back(others[k], new)
         return (*after[:first], *others)
 
     @staticmethod
     def branch(
-        state: tuple[Any, ...],
-        others: tuple[Any, ...],
-        names: tuple[str, ...],
-        cond: Any,
-        yes: Any,
-        no: Any,
-        **options: Any,
-    ) -> tuple[Any, ...]:
+        state: tuple[Any, ...], others: tuple[Any, ...], names: tuple[str, ...], cond: Any, yes: Any, no: Any,
+        assigned: tuple[str, ...] = (), mode: str | None = None, **options: Any,
+    ) -> tuple[Any, ...]:  # fmt: skip
         """Return all variables after a branch."""
-        options = {k: v for k, v in options.items() if k in ("mode", "label", "strict")}
-        if isinstance(cond, bool) or options.get("mode") == "scalar" or not isinstance(cond, ArrayBase):
+        if isinstance(cond, bool) or mode == "scalar" or not isinstance(cond, ArrayBase):
             return (yes if cond else no)(*state, *others)  # type: ignore[no-any-return]
         changing = [k for k, v in enumerate(others) if _changeable(v)]
         count = len(names) - len(others)
@@ -377,7 +385,10 @@ class _Calls:
 
         labels = [*names[:count], *(names[count + k] for k in changing)]
         arguments = (*state, *(others[k] for k in changing))
-        after = if_stmt(arguments, cond, side(yes), side(no), rv_labels=labels, **options)
+        after = branch_of(
+            arguments, cond, side(yes), side(no), mode, labels, (yes, no),
+            list(zip(names[count:], others, strict=True)), assigned,
+        )  # fmt: skip
         for k, new in zip(changing, after[count:], strict=True):
             _write_back(others[k], new)
         return (*after[:count], *others)

@@ -209,3 +209,96 @@ def test_gather_of_nothing_and_counters() -> None:
     assert len(old) == 2 and list(counter) == [1, 1]
     slots = dr.scatter_inc(counter, UInt(1, 1, 0))
     assert list(slots) == [1, 2, 1] and list(counter) == [2, 3]
+
+
+class _Held:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+@pytest.mark.parametrize("start", [Float(0), Float(1, 2)])
+def test_loops_do_not_change_what_they_capture(start: Float) -> None:
+    x, held, row = Float(start), _Held(Float(start)), [Float(start)]
+
+    def variable(i: Int) -> Int:
+        nonlocal x
+        x = x + 1
+        return i + 1
+
+    def in_place(i: Int) -> Int:
+        nonlocal x
+        x += 1
+        return i + 1
+
+    def attribute(i: Int) -> Int:
+        held.value = held.value + 1
+        return i + 1
+
+    def element(i: Int) -> Int:
+        row[0] += 1
+        return i + 1
+
+    def condition(i: Int) -> Bool:
+        variable(i)
+        return i < 3
+
+    for body, name in [(variable, "x"), (in_place, "x"), (attribute, r"held\.value"), (element, r"row\[0\]")]:
+        with pytest.raises(dr.SymbolicError, match=f"code of a loop changes '{name}'.*Pass the value in"):
+            dr.while_loop((Int(0),), lambda i: i < 3, body)
+    with pytest.raises(dr.SymbolicError, match="changes 'x'"):
+        dr.while_loop((Int(0),), condition, lambda i: i + 1)
+
+
+def test_branches_do_not_change_what_they_capture() -> None:
+    held, x = _Held(Float(1, 2)), Float(1, 2)
+
+    def attribute(y: Float) -> Float:
+        held.value = held.value * y
+        return y
+
+    def constant(y: Float) -> Float:
+        held.value = Float(7)
+        return y
+
+    for side in (attribute, constant):
+        for mode in MODES:
+            held.value = Float(1, 2)
+            with pytest.raises(dr.SymbolicError, match=r"side of a branch changes 'held\.value'"):
+                dr.if_stmt((x,), x > 1, side, lambda y: y, mode=mode)
+    held.value = Float(1, 2)
+    with pytest.raises(dr.SymbolicError, match=r"changes 'held\.value'"):
+        dr.switch(UInt(0, 1), [attribute, lambda y: y], x)
+
+
+def test_objects_may_hold_what_is_written_before_it_is_read() -> None:
+    held = _Held(Float(0))
+
+    def body(i: Int, x: Float) -> tuple[Int, Float]:
+        held.value = x
+        held.value = held.value + 1
+        return i + 1, held.value
+
+    _, x = dr.while_loop((Int(0), Float(1, 2)), lambda i, x: i < 3, body)
+    assert list(x) == [4, 5]
+
+
+def test_values_that_leave_a_branch_cannot_be_used() -> None:
+    kept: list[Float] = []
+
+    def side(x: Float) -> Float:
+        kept.append(x * 2)
+        return x * 2 + 1
+
+    y = dr.if_stmt((Float(1, 2, 3),), Float(1, 2, 3) > 1, side, lambda x: x)
+    with pytest.raises(dr.SymbolicError, match="left the side of the branch"):
+        list(y + kept[0])
+    with pytest.raises(dr.SymbolicError, match="left the side of the branch"):
+        list(kept[0])
+    assert list(y) == [1, 5, 7]
+
+
+def test_arrays_computed_for_a_gather_inside_a_branch() -> None:
+    table = Float(5, 6, 7)
+    x = Float(1, 2, 3)
+    y = dr.if_stmt((x,), x > 1, lambda x: dr.gather(Float, table * 3, UInt(x) - 1), lambda x: x)
+    assert list(y) == [1, 18, 21]

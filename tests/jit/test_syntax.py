@@ -319,3 +319,172 @@ def test_nested_arrays_and_masks_as_state() -> None:
         return v
 
     assert f(Array2f(Float(0, 1), 0), Bool(True, False)).numpy().tolist() == [[3, 1], [3, 0]]
+
+
+class Plain:
+    """No PyTree: its attributes are no fields."""
+
+    def __init__(self) -> None:
+        self.v, self.count = Float(0), 0
+
+
+class Partly:
+    DRJIT_STRUCT = {"v": Float}
+
+    def __init__(self) -> None:
+        self.v, self.w, self.n = Float(0), Float(0), 0
+
+
+BOX = Plain()
+PAIR = Pair()
+TABLE = {"a": Float(0)}
+ROW = [Float(0, 1)]
+
+
+def _attribute_of_an_argument(o: Any) -> None:
+    i = Int(0)
+    while i < 3:
+        o.v = o.v + 1
+        i += 1
+
+
+def _number_of_an_argument(o: Any) -> None:
+    i = Int(0)
+    while i < 3:
+        o.count = o.count + 1
+        i += 1
+
+
+def _attribute_of_a_global(o: Any) -> None:
+    i = Int(0)
+    while i < 3:
+        BOX.v += 1
+        i += 1
+
+
+def _field_of_a_global_struct(o: Any) -> None:
+    i = Int(0)
+    while i < 3:
+        PAIR.a = PAIR.a * 2 + 1
+        i += 1
+
+
+def _key_of_a_global(o: Any) -> None:
+    i = Int(0)
+    while i < 3:
+        TABLE["a"] = TABLE["a"] + 1
+        i += 1
+
+
+def _element_of_a_global(o: Any) -> None:
+    i = Int(0)
+    while i < 3:
+        ROW[0] = ROW[0] + 1
+        i += 1
+
+
+def _attribute_in_a_branch(o: Any) -> None:
+    if Int(0, 1) > 0:
+        o.v = Float(3)
+
+
+def _attribute_by_a_helper(o: Any) -> None:
+    def helper() -> None:
+        o.v = o.v + 1
+
+    i = Int(0)
+    while i < 3:
+        helper()
+        i += 1
+
+
+def _element_of_a_tuple(o: Any) -> None:
+    both = (o, 1)
+    i = Int(0)
+    while i < 3:
+        both[0].v = both[0].v + 1
+        i += 1
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "line"),
+    [
+        (_attribute_of_an_argument, r"'o\.v'", 2),
+        (_number_of_an_argument, r"'o\.count'", 2),
+        (_attribute_of_a_global, r"'BOX\.v'", 2),
+        (_field_of_a_global_struct, r"'PAIR\.a'", 2),
+        (_key_of_a_global, r"'TABLE\['a'\]'", 2),
+        (_element_of_a_global, r"'ROW\[0\]'", 2),
+        (_attribute_in_a_branch, r"'o\.v'", 1),
+        (_attribute_by_a_helper, r"'o\.v'", 5),
+        (_element_of_a_tuple, r"'both\[0\]\.v'", 3),
+    ],
+)
+def test_changes_that_would_not_be_per_lane_are_refused(function: Any, name: str, line: int) -> None:
+    BOX.v, PAIR.a, TABLE["a"], ROW[0] = Float(0), Float(0), Float(0), Float(0, 1)
+    place = rf"test_syntax\.py:{function.__code__.co_firstlineno + line}\)"
+    with pytest.raises(dr.SymbolicError, match=rf"changes {name}.*{place}.*DRJIT_STRUCT"):
+        dr.syntax(function)(Plain())
+
+
+def test_python_loops_may_change_anything() -> None:
+    @dr.syntax
+    def f(n: int) -> None:
+        i = 0
+        while i < n:
+            BOX.v = BOX.v + 1
+            i += 1
+
+    BOX.v = Float(0)
+    f(3)
+    assert BOX.v[0] == 3
+
+
+def test_local_containers_and_structs_are_state() -> None:
+    @dr.syntax
+    def f(pair: Pair) -> Any:
+        d, row, i = {"a": Float(0)}, [Float(0), Float(5)], Int(0)
+        while i < 3:
+            d["a"] = d["a"] + 1
+            row[0] = row[0] + 2
+            pair.a = pair.a + 3
+            if i > 0:
+                row[1] = row[1] * 2
+            i += 1
+        return d["a"][0], row[0][0], row[1][0], pair.a[0]
+
+    assert f(Pair()) == (3, 6, 20, 9)
+
+
+def test_attributes_that_are_no_fields_are_named() -> None:
+    @dr.syntax
+    def array(o: Partly) -> None:
+        i = Int(0)
+        while i < 3:
+            o.w = o.w + 1
+            i += 1
+
+    @dr.syntax
+    def number(o: Partly) -> None:
+        if Int(0, 1) > 0:
+            o.n = 5
+
+    with pytest.raises(RuntimeError, match="attribute 'w' of state variable 'o' is assigned.*DRJIT_STRUCT"):
+        array(Partly())
+    with pytest.raises(RuntimeError, match="attribute 'n' of 'o' is assigned.*DRJIT_STRUCT"):
+        number(Partly())
+
+
+def test_nonlocal_variables_are_refused_with_the_line() -> None:
+    x = Float(0)
+
+    def f() -> None:
+        nonlocal x
+        i = Int(0)
+        while i < 3:
+            x += 1
+            i += 1
+
+    line = f.__code__.co_firstlineno + 3
+    with pytest.raises(SyntaxError, match=rf"test_syntax.py:{line}\): 'x' is declared global or nonlocal.*argument"):
+        dr.syntax(f)
