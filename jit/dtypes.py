@@ -86,6 +86,10 @@ def pack(dtype: DType, value: object) -> bytes:
     """Return the bytes of one element in memory; floats round, and overflow to infinity."""
     try:
         return struct.pack("<" + _FORMATS[dtype.short], value)
+    except struct.error:
+        if isinstance(value, int):
+            raise OverflowError(f"an integer of {value.bit_length()} bits does not fit into {dtype}") from None
+        raise TypeError(f"{dtype} elements must be numbers, found {type(value).__name__}") from None
     except OverflowError:
         return struct.pack("<" + _FORMATS[dtype.short], float("inf") if value > 0 else float("-inf"))  # type: ignore[operator]
 

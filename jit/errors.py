@@ -4,10 +4,12 @@ The tree, with the built-in classes each one can also be caught as::
 
     LuxgradError
     ├── SceneError            (ValueError)         a scene, parameter or asset cannot be used as given
+    │   ├── WrongTypeError    (TypeError)          an argument is of a type that cannot be used there
     │   ├── FileFormatError                        a file exists but its contents are damaged or unsupported
     │   └── MissingFileError  (FileNotFoundError)  a file that was asked for is not there
     ├── CompileError          (RuntimeError)       a traced program cannot be turned into a kernel
-    ├── BoundsError       (IndexError)         a gather or scatter left its array (told under the Debug flag)
+    ├── OutOfMemoryError  (MemoryError)        no memory for an array, with the figures and the largest arrays
+    ├── BoundsError           (IndexError)         a gather or scatter left its array (told under the Debug flag)
     └── SymbolicError         (RuntimeError)       a value is needed that exists only inside a recorded loop or branch
 
 Each message says what was asked for, what was found, where, and what to do.
@@ -21,8 +23,10 @@ __all__ = [
     "FileFormatError",
     "LuxgradError",
     "MissingFileError",
+    "OutOfMemoryError",
     "SceneError",
     "SymbolicError",
+    "WrongTypeError",
 ]
 
 
@@ -32,6 +36,10 @@ class LuxgradError(Exception):
 
 class SceneError(LuxgradError, ValueError):
     """A scene, one of its parameters or one of its assets cannot be used as given."""
+
+
+class WrongTypeError(SceneError, TypeError):
+    """An argument is of a type that cannot be used there; the message says which types can."""
 
 
 class FileFormatError(SceneError):
@@ -44,6 +52,17 @@ class MissingFileError(SceneError, FileNotFoundError):
 
 class CompileError(LuxgradError, RuntimeError):
     """A traced program cannot be turned into a kernel; the message names the user's line."""
+
+
+class OutOfMemoryError(LuxgradError, MemoryError):
+    """There is no memory for an array, after everything that could be given up was; nothing else has changed.
+
+    Attributes, in bytes: `requested`, `live` (in arrays), `cached` (in free blocks), `reserved` (from the system),
+    `limit`, `largest_free`; and `top`, the largest live arrays as dictionaries.
+    """
+
+    requested = live = cached = reserved = limit = largest_free = 0
+    top: list[dict[str, object]] = []
 
 
 class BoundsError(LuxgradError, IndexError):

@@ -8,7 +8,7 @@ from typing import Any
 
 from luxgrad.jit.errors import MissingFileError, SceneError
 from luxgrad.optim.fit_integrator import make_integrator as integrator_of
-from luxgrad.render.render import find_sensor
+from luxgrad.render.arguments import find_sensor
 from luxgrad.render.traverse import traverse
 from luxgrad.render.variants import types
 from luxgrad.scenes.loader import load_file

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from luxgrad.cli.common import load, make_integrator, resize
+from luxgrad.render.arguments import find_sensor
 from luxgrad.render.image.util import write_bitmap
-from luxgrad.render.render import find_sensor, render
+from luxgrad.render.render import render
 
 __all__ = ["render_passes", "run"]
 

@@ -79,7 +79,10 @@ class Flat(ArrayBase):
         if hasattr(b, "dtype") and hasattr(b, "shape"):  # NumPy scalars and arrays
             if b.shape == ():
                 return cls.promote(a, b.item())
-            other = cls.ns.flat(BY_NUMPY[str(b.dtype)])(b)
+            found = BY_NUMPY.get(str(b.dtype))
+            if found is None:
+                raise TypeError(f"{cls.__name__} arrays cannot be combined with NumPy arrays of type {b.dtype}")
+            other = cls.ns.flat(found)(b)
             return cls.promote(a, other) if other.__class__ is not cls else (a, other)
         return NotImplemented
 
@@ -311,7 +314,7 @@ def convert(cls: Any, value: Any) -> Any:
         return value
     if kind in (int, float, bool):
         if cls.dtype.is_integer and kind is float:
-            value = int(value)
+            value = transfer.integer(cls.dtype, value)
         return wrap_literal(cls, value)
     if isinstance(value, Flat):
         return cast(cls, value)

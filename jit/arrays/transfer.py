@@ -19,14 +19,15 @@ _CODES |= {"f32": "f", "f64": "d"}
 def from_values(dtype: DType, values: list[Any]) -> Node:
     """Return an evaluated node of Python numbers (a literal if there is one only)."""
     if len(values) == 1:
+        value = values[0]
         return literal(
-            dtype, values[0] if dtype.kind == "b" else (int(values[0]) if dtype.is_integer else float(values[0]))
+            dtype, value if dtype.kind == "b" else integer(dtype, value) if dtype.is_integer else float(value)
         )
     code = _CODES.get(dtype.short)
     if code is not None and dtype.is_float:
         raw = _array.array(code, values).tobytes()
     elif code is not None:
-        raw = _array.array(code, [_fit(dtype, v) for v in values]).tobytes()
+        raw = _array.array(code, [integer(dtype, v, k) for k, v in enumerate(values)]).tobytes()
     else:
         raw = b"".join(pack(dtype, v) for v in values)
     buffer = allocate(dtype, len(values))
@@ -35,11 +36,16 @@ def from_values(dtype: DType, values: list[Any]) -> Node:
     return data(dtype, len(values), buffer)
 
 
-def _fit(dtype: DType, value: Any) -> int:
+def integer(dtype: DType, value: Any, index: int | None = None) -> int:
+    """Return a number cut to an integer; raises OverflowError, for NaN ValueError, if `dtype` has none for it."""
     low, high = dtype.limits
-    if not low <= value <= high:
-        raise OverflowError(f"{value} does not fit into {dtype} ({low} .. {high})")
-    return int(value)
+    if low <= value <= high:
+        return int(value)
+    if low - 1 < value < high + 1:  # what is cut off decides
+        return int(value)
+    where = "" if index is None else f" (element {index})"
+    kind: type[Exception] = ValueError if value != value else OverflowError
+    raise kind(f"{value}{where} does not fit into {dtype} ({low} .. {high})")
 
 
 def from_any(cls: Any, value: Any) -> Node:
@@ -84,6 +90,8 @@ def from_numpy(cls: Any, value: Any) -> Node:
     if source is None:
         raise TypeError(f"{cls.__name__}(): cannot convert an array of type {array.dtype}")
     array = np.ascontiguousarray(array).reshape(-1)
+    if source is not cls.dtype and cls.dtype.is_integer:
+        _check_range(cls, array, source)
     if array.size == 1:
         return literal(cls.dtype, array.astype(cls.dtype.numpy)[0].item())
     if not array.dtype.isnative:
@@ -97,6 +105,28 @@ def from_numpy(cls: Any, value: Any) -> Node:
     converted = node(CAST, cls.dtype, array.size, (n,))
     evaluate([converted])
     return converted
+
+
+def _check_range(cls: Any, array: Any, source: DType) -> None:
+    """Raise OverflowError (for NaN ValueError) naming the first element of a NumPy array that `cls` cannot hold."""
+    low, high = cls.dtype.limits
+    if source.kind == "b" or source.is_integer and low <= source.limits[0] and source.limits[1] <= high:
+        return
+    if array.size == 0 or low <= array.min().item() and array.max().item() <= high:  # false for NaN
+        return
+    if source.is_float:  # the fraction is cut off; `high` of wide types is no float, the power of two above it is
+        inside = (array > low - 1.0 if low == 0 else array >= float(low)) & (array < float(high + 1))
+    else:
+        inside = (array >= low) & (array <= high)
+    if inside.all():
+        return
+    first = int(inside.argmin())
+    value = array[first].item()
+    kind: type[Exception] = ValueError if value != value else OverflowError
+    raise kind(
+        f"{cls.__name__}(): element {first} of the NumPy array is {value}, which does not fit into {cls.dtype} "
+        f"({low} .. {high}); write array.astype(numpy.{cls.dtype.numpy}) if that is meant"
+    )
 
 
 def host_buffer(n: Node) -> Buffer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -156,3 +157,41 @@ def test_nested_operand_decides() -> None:
     x = Float(1)
     x += Array3f(1, 2, 3)
     assert type(x) is Array3f
+
+
+_OUT_OF_RANGE: list[tuple[Any, Any, str]] = [
+    (UInt, np.array(2**40, np.uint64), r"element 0 .* is 1099511627776.*\(0 \.\. 4294967295\).*astype\(numpy.uint32"),
+    (UInt, np.array([3, 2**40], np.uint64), "element 1 .* 1099511627776"),
+    (UInt, np.array([0, 5, -1]), "element 2 .* is -1"),
+    (UInt, np.int32(-1), "is -1"),
+    (Int, np.array([1, 2**31], np.uint32), "element 1 .* 2147483648"),
+    (Int, np.array([-(2.0**31), 1e20]), r"element 1 .* 1e\+20"),
+    (Int, np.array([0, np.nan], np.float32), "element 1 .* is nan"),
+    (UInt, np.array([0, np.inf]), "element 1 .* is inf"),
+    (UInt, np.array([-0.5, -1.0]), r"element 1 .* is -1\.0"),
+    (UInt, [1, -1], r"-1 \(element 1\) does not fit into UInt32"),
+    (Int, [0, float("nan")], r"nan \(element 1\)"),
+    (Int, float("inf"), "inf does not fit into Int32"),
+    (Float, 10**400, "1329 bits does not fit into Float32"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "message"), _OUT_OF_RANGE)
+def test_numbers_that_an_integer_cannot_hold_are_refused(kind: Any, value: Any, message: str) -> None:
+    with pytest.raises((OverflowError, ValueError), match=message):
+        kind(value)
+
+
+def test_numbers_at_the_limits_are_taken() -> None:
+    assert list(UInt(np.array([0, 2**32 - 1], np.int64))) == [0, 2**32 - 1]
+    assert list(UInt(np.array([-0.75, 4294967295.5]))) == [0, 2**32 - 1]
+    assert list(Int(np.array([-(2.0**31), 2147483520.0], np.float32))) == [-(2**31), 2147483520]
+    assert list(UInt(np.array([-1, 1]).astype(np.uint32))) == [2**32 - 1, 1]
+    assert list(Int(np.array([], np.float64))) == [] and list(UInt([0.5, 2.5])) == [0, 2]
+    assert list(Int(np.array([True, False]))) == [1, 0]
+
+
+def test_arrays_of_other_types_do_not_mix() -> None:
+    for other in (np.array([1j, 2]), np.array(["a", "b"]), np.longdouble([1, 2])):
+        with pytest.raises(TypeError, match="cannot be combined with NumPy arrays of type"):
+            Float(1, 2) + other
