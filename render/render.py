@@ -11,6 +11,7 @@ from ..ad.graph import ADNode, enabled
 from ..ad.widen import widened
 from ..jit.arrays import tree
 from ..jit.errors import SceneError
+from .arguments import check_integrator, check_parameters, find_sensor, samples, seed_number
 from .traverse import traverse
 
 
@@ -29,7 +30,8 @@ def render(
     Gradients pass to every scene parameter that has them enabled (`params` is accepted for compatibility and may add
     inputs). `sensor` is an index or a Sensor; `spp` 0 takes the sampler's count. The gradient pass uses `spp_grad`
     samples (0: as many) and an own random seed `seed_grad` (0: derived from `seed`), so that it is uncorrelated with
-    the image; equal seeds are an error.
+    the image; equal seeds are an error. Seeds lie in 0 .. 2^32 - 1. Raises WrongTypeError for arguments of other types
+    and SceneError for values that cannot be.
 
     >>> import luxgrad as dr
     >>> import luxgrad.mi as mi
@@ -56,8 +58,13 @@ def render(
     True
     """
     sensor = find_sensor(scene, sensor)
-    integrator = integrator or scene.integrator() or default_integrator(scene)
-    if not hasattr(integrator, "render_backward"):
+    check_parameters(params)
+    seed, spp, spp_grad = seed_number(seed), samples(spp), samples(spp_grad, "spp_grad")
+    seed_grad = seed_number(seed_grad, "seed_grad")
+    if integrator is None:
+        integrator = scene.integrator() or default_integrator(scene)
+    check_integrator(integrator)
+    if not integrator.replays:
         # No derivative of its own: its operations are recorded like any others.
         scene.refresh()
         return integrator.render(scene, sensor, seed, spp)
@@ -75,18 +82,6 @@ def render(
         hub = RenderHub(scene, sensor, integrator, seed_grad, spp_grad or spp, image)
         install_hub(hub, inputs, [image.array])
     return image
-
-
-def find_sensor(scene: Any, sensor: Any) -> Any:
-    """Return a sensor by index, or as it is; raises SceneError if there is none."""
-    if not isinstance(sensor, int):
-        return sensor
-    sensors = scene.sensors()
-    if not sensors:
-        raise SceneError("render: the scene has no sensor; add one, or pass a Sensor")
-    if not -len(sensors) <= sensor < len(sensors):
-        raise SceneError(f"render: sensor {sensor} was asked for, the scene has {len(sensors)}")
-    return sensors[sensor]
 
 
 def default_integrator(scene: Any) -> Any:
@@ -131,7 +126,7 @@ class RenderHub(Hub):
         with _isolated():
             self.scene.refresh()
             self.integrator.render_backward(
-                self.scene, self.kind(gradient, self.shape), self.sensor, self.seed, self.spp
+                self.scene, None, self.kind(gradient, self.shape), self.sensor, self.seed, self.spp
             )
         self.scene.refresh()
 
@@ -145,7 +140,7 @@ class RenderHub(Hub):
         derived = self.scene.prepare_tangents()
         with _isolated():
             self.scene.refresh()
-            tangent = self.integrator.render_forward(self.scene, self.sensor, self.seed, self.spp)
+            tangent = self.integrator.render_forward(self.scene, None, self.sensor, self.seed, self.spp)
         for node in derived:
             node.grad = None
         self.scene.refresh()

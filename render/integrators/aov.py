@@ -10,6 +10,7 @@ from ...jit.errors import SceneError
 from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import Parameter, nearest, register
+from .common import PASSES
 
 # Kinds of images and the names of their channels.
 KINDS = {
@@ -30,6 +31,7 @@ class AOV(SamplingIntegrator):
     parameters = (
         Parameter("aovs", "string", "", "images to add: name:kind, separated by commas"),
         Parameter("integrators", "integrator", doc="what renders the colours", many=True),
+        PASSES,
     )
 
     def __init__(self, props: Any) -> None:
@@ -62,7 +64,8 @@ class AOV(SamplingIntegrator):
         time, scaled, aperture, position = self.sample_film(sensor, sampler, spp, lanes)
         if any(kind in ("duv_dx", "duv_dy") for _, kind in self.aovs):
             width, height = sensor.film().crop_size()
-            shift = self.types.Point2f(spp**-0.5 / width, spp**-0.5 / height)
+            scale = sampler.sample_count**-0.5
+            shift = self.types.Point2f(scale / width, scale / height)
             right = self.types.Point2f(scaled.x + shift.x, scaled.y)
             below = self.types.Point2f(scaled.x, scaled.y + shift.y)
             self._beside = (sensor.sample_ray(time, right, aperture), sensor.sample_ray(time, below, aperture))
@@ -96,17 +99,14 @@ class AOV(SamplingIntegrator):
                 flat.append(value)
         return super().channels(film, color, alpha, flat) if self.nested else flat
 
-    def render(self, scene: Any, sensor: Any, seed: int = 0, spp: int = 0) -> Any:
-        """Return the image, a tensor (height, width, channels)."""
-        film = sensor.film()
-        sampler, spp, lanes = self.prepare(sensor, seed, spp)
-        ray, position = self.sample_rays(sensor, sampler, spp, lanes)
-        values = self.channels(film, *self.sample(scene, sampler, ray))
+    def block(self, film: Any, channels: int) -> Any:
+        """Return an empty block; without a nested integrator of the added channels only."""
+        return super().block(film, channels) if self.nested else film.block(channels, False)
+
+    def develop(self, film: Any, block: Any) -> Any:
+        """Return the image of a block."""
         self._beside = None
-        base = 3 + film.has_alpha if self.nested else 0
-        block = film.block(len(values) - base, bool(base))
-        block.put(position.x, position.y, values)
-        return film.develop(block) if base else film.tensor(block.channels_of_image())
+        return film.develop(block) if self.nested else film.tensor(block.channels_of_image())
 
     def _values(self, scene: Any, si: Any, kind: str) -> list[Any]:
         if kind == "albedo":

@@ -11,9 +11,11 @@ from ...jit.errors import SceneError
 from ...jit.instances import NONE
 from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray, offset_point
+from ..registry import Parameter
 from ..scene import Reference
 
 UNLIMITED = 0xFFFFFFFF
+PASSES = Parameter("samples_per_pass", "int", None, "samples of every pixel at a time; as many as fit if absent")
 
 
 def mis_weight(a: Any, b: Any) -> Any:

@@ -8,13 +8,14 @@ from ...jit.arrays import functions as f
 from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import register
+from .common import PASSES
 
 
 @register("integrator", "depth")
 class Depth(SamplingIntegrator):
     """An image of distances along the camera rays, 0 where nothing is hit."""
 
-    parameters = ()
+    parameters = (PASSES,)
 
     def sample(self, scene: Any, sampler: Any, ray: Ray, active: Any = True) -> tuple[Any, Any, list[Any]]:
         """Return the distances as grey."""

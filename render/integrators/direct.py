@@ -11,7 +11,7 @@ from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
 from ..scene import Reference
-from .common import UNLIMITED, mis_weight, pass_lights
+from .common import PASSES, UNLIMITED, mis_weight, pass_lights
 
 
 @register("integrator", "direct")
@@ -23,6 +23,7 @@ class Direct(SamplingIntegrator):
         Parameter("emitter_samples", "int", None, "samples of lights (1)"),
         Parameter("bsdf_samples", "int", None, "samples of materials (1)"),
         Parameter("hide_emitters", "bool", False, "do not show lights directly"),
+        PASSES,
     )
 
     def __init__(self, props: Any) -> None:

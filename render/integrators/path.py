@@ -10,7 +10,7 @@ from ...jit.control import while_loop
 from ..interfaces.bsdf import BSDFContext, BSDFFlags
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
-from .common import UNLIMITED, PathIntegrator, found_weight, mis_weight, pass_lights
+from .common import PASSES, UNLIMITED, PathIntegrator, found_weight, mis_weight, pass_lights
 
 
 @dataclass
@@ -45,6 +45,7 @@ class Path(PathIntegrator):
         Parameter("max_depth", "int", -1, "longest path, in segments; 1: only directly visible lights"),
         Parameter("rr_depth", "int", 5, "depth from which paths end at random"),
         Parameter("hide_emitters", "bool", False, "do not show lights directly"),
+        PASSES,
     )
 
     def sample(self, scene: Any, sampler: Any, ray: Ray, active: Any = True) -> tuple[Any, Any, list[Any]]:

@@ -7,20 +7,25 @@ and sends gradients off at every vertex. What is sampled (directions, lights, ro
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from ...ad import api
+from ...ad.widen import widened
 from ...jit.arrays import functions as f
 from ...jit.arrays.create import arange
 from ...jit.arrays.linear import dot, normalize
 from ...jit.arrays.memops import gather
 from ...jit.control import while_loop
+from ...jit.errors import SceneError
 from ...jit.instances import leaves
+from ..arguments import find_sensor
 from ..interfaces.bsdf import BSDFContext, BSDFFlags
 from ..interfaces.records import Preliminary, Ray
 from ..registry import Parameter, register
-from .common import UNLIMITED, PathIntegrator, found_weight, mis_weight, pass_lights
+from .common import PASSES, UNLIMITED, PathIntegrator, found_weight, mis_weight, pass_lights
 
 
 @dataclass
@@ -57,7 +62,10 @@ class PRB(PathIntegrator):
         Parameter("max_depth", "int", 6, "longest path, in segments; -1 without bound"),
         Parameter("rr_depth", "int", 5, "depth from which paths end at random"),
         Parameter("hide_emitters", "bool", False, "do not show lights directly"),
+        PASSES,
     )
+
+    continues = False  # replays start every pass anew
 
     def sample(self, scene: Any, sampler: Any, ray: Ray, active: Any = True) -> tuple[Any, Any, list[Any]]:
         """Return the radiance along the rays."""
@@ -231,38 +239,68 @@ class PRB(PathIntegrator):
         s.active = active_next & (~roulette | goes_on)
         s.depth = f.select(si.is_valid(), s.depth + 1, s.depth)
 
-    def render_backward(self, scene: Any, image_gradient: Any, sensor: Any, seed: int, spp: int) -> None:
-        """Accumulate the gradients of all parameters from that of the image."""
-        film = sensor.film()
-        scene.prepare()
-        with api.suspend_grad():
-            sampler, spp, lanes = self.prepare(sensor, seed, spp)
-            ray, position = self.sample_rays(sensor, sampler, spp, lanes)
-            block = film.block()
-            block.put_weights(position.x, position.y)
-            image = image_gradient.array
-            count, n = film.crop_size()[0] * film.crop_size()[1], image_gradient.shape[2]
-            pixel = arange(self.types.UInt32, count) * n
-            gradients = [gather(self.types.Float, image, pixel + c) for c in range(n)]
-            source = block.adjoint_image(film.convert_adjoint(gradients))
-            per_path = self.types.Color3f(*block.read(position.x, position.y, source)[:3])
-            primal = self.replay(scene, sampler.clone(), ray)
-            self.replay(scene, sampler, ray, True, primal.L, per_path)
+    def render_backward(
+        self, scene: Any, params: Any, grad_in: Any, sensor: Any = 0, seed: int = 0, spp: int = 0
+    ) -> None:
+        """Add the gradients that `grad_in`, of the image, gives to all parameters with gradients enabled.
 
-    def render_forward(self, scene: Any, sensor: Any, seed: int, spp: int) -> Any:
-        """Return the image's tangent from those of the parameters."""
+        `params` is accepted for compatibility.
+        """
+        sensor = find_sensor(scene, sensor)
         film = sensor.film()
-        scene.prepare()
-        scene.prepare_tangents()
-        with api.suspend_grad():
-            sampler, spp, lanes = self.prepare(sensor, seed, spp)
-            ray, position = self.sample_rays(sensor, sampler, spp, lanes)
-            primal = self.replay(scene, sampler.clone(), ray)
-            state = self.replay(scene, sampler, ray, True, primal.L, None, True)
+        # What tables and shapes derive from parameters passes its gradients on when all paths are done.
+        with self._current_tables(scene), api.isolate_grad(), api.suspend_grad():
+            scene.prepare()
             block = film.block()
-            alpha = self.types.Bool(False)
-            block.put(position.x, position.y, self.channels(film, state.tangent, alpha, []))
+            for one in self.passes(sensor, seed, spp):
+                _, position = self.sample_rays(sensor, one.sampler, one.spp, one.lanes)
+                block.put_weights(position.x, position.y)
+            source = block.adjoint_image(film.convert_adjoint(self._image_channels(film, grad_in)))
+            for one in self.passes(sensor, seed, spp):
+                ray, position = self.sample_rays(sensor, one.sampler, one.spp, one.lanes)
+                per_path = self.types.Color3f(*block.read(position.x, position.y, source)[:3])
+                primal = self.replay(scene, one.sampler.clone(), ray)
+                self.replay(scene, one.sampler, ray, True, primal.L, per_path)
+
+    def render_forward(self, scene: Any, params: Any, sensor: Any = 0, seed: int = 0, spp: int = 0) -> Any:
+        """Return the image's tangent from those of the parameters (`params` is accepted for compatibility)."""
+        sensor = find_sensor(scene, sensor)
+        film = sensor.film()
+        with self._current_tables(scene):
+            scene.prepare()
+            derived = scene.prepare_tangents()
+            with api.suspend_grad():
+                block = film.block()
+                for one in self.passes(sensor, seed, spp):
+                    ray, position = self.sample_rays(sensor, one.sampler, one.spp, one.lanes)
+                    primal = self.replay(scene, one.sampler.clone(), ray)
+                    state = self.replay(scene, one.sampler, ray, True, primal.L, None, True)
+                    values = self.channels(film, state.tangent, self.types.Bool(False), [])
+                    block.put(position.x, position.y, values)
+                    one.results.append(block.data)
+            for node in derived:
+                node.grad = None
             return film.develop(block)
+
+    @staticmethod
+    @contextmanager
+    def _current_tables(scene: Any) -> Iterator[None]:
+        """Give the scene tables of its present parameters, and have them forgotten after: traversals cut them."""
+        scene.refresh()
+        try:
+            yield
+        finally:
+            scene.refresh()
+
+    def _image_channels(self, film: Any, image: Any) -> list[Any]:
+        """Return the channels of an image, one flat array each."""
+        width, height = film.crop_size()
+        n = len(film.base_channels())
+        if tuple(image.shape) != (height, width, n):
+            raise SceneError(f"render_backward: the image is {(height, width, n)}, its gradient {tuple(image.shape)}")
+        pixel = arange(self.types.UInt32, width * height) * n
+        flat = widened(image.array, width * height * n)
+        return [gather(self.types.Float, flat, pixel + c) for c in range(n)]
 
 
 def _solid_angle_change(p: Any, target: Any, n: Any) -> Any:
