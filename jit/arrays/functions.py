@@ -259,11 +259,20 @@ def safe_sqrt(x: Any) -> Any:
 
 
 def hypot(x: Any, y: Any) -> Any:
-    """Return sqrt(x^2 + y^2) without overflow in between."""
+    """Return sqrt(x^2 + y^2) without overflow in between.
+
+    Infinite where either is infinite, also if the other is NaN (C99, F.9.4.3); Dr.Jit gives NaN there.
+
+    >>> import luxgrad as dr
+    >>> dr.hypot(3.0, 4.0)
+    5.0
+    """
     a, b = call(ROWS["abs"], x), call(ROWS["abs"], y)
     large, small = call(ROWS["max"], a, b), call(ROWS["min"], a, b)
     ratio = call(ROWS["select"], large == 0.0, 0.0, small / call(ROWS["select"], large == 0.0, 1.0, large))
-    return large * call(ROWS["sqrt"], call(ROWS["fma"], ratio, ratio, 1.0))
+    length = large * call(ROWS["sqrt"], call(ROWS["fma"], ratio, ratio, 1.0))
+    infinity = float("inf")
+    return call(ROWS["select"], (a == infinity) | (b == infinity), infinity, length)
 
 
 _FUNCTIONS: dict[str, Any] = {}
