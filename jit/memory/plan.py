@@ -97,6 +97,7 @@ def plan(
     block_sizes = [max(job.height, idle)]
     if max_block is not None and block_sizes[0] > max_block:
         where, block_sizes = split(job.single, max_block)
+        block_sizes[0] = max(block_sizes[0], idle)
         for i, (block, offset) in zip(live, where, strict=True):
             blocks[i], offsets[i] = block, offset
     else:

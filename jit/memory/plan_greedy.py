@@ -108,7 +108,7 @@ def cliques(starts: Sequence[int], ends: Sequence[int]) -> list[int]:
     """Return the starts t, ascending, for which something ends after t and not after the next start."""
     times, ending = sorted(set(starts)), sorted(ends)
     out = []
-    for t, following in zip(times, [*times[1:], None], strict=True):
+    for t, following in zip(times, [*times[1:], None], strict=False):  # of no starts, None is left over
         k = bisect_left(ending, t + 1)
         if k < len(ending) and (following is None or ending[k] <= following):
             out.append(t)

@@ -91,9 +91,8 @@ def _check_places(plan: Placed) -> None:
         if offset % alignment:
             raise PlanError(f"buffer {i} is at offset {offset}, which is no multiple of its alignment {alignment}", i)
         if not 0 <= block < len(plan.block_sizes):
-            if size or offset:
-                raise PlanError(f"buffer {i} is in block {block}, but there are {len(plan.block_sizes)} blocks", i)
-        elif offset + size > plan.block_sizes[block]:
+            raise PlanError(f"buffer {i} is in block {block}, but there are {len(plan.block_sizes)} blocks", i)
+        if offset + size > plan.block_sizes[block]:
             raise PlanError(
                 f"buffer {i} ends at {offset + size}, outside its block {block} of {plan.block_sizes[block]} bytes", i
             )
