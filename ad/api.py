@@ -286,8 +286,11 @@ def resume_grad(*args: Any, when: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def isolate_grad(when: bool = True) -> Iterator[None]:
-    """Within the block traversals stop at what was computed before it; they go on from there when it ends."""
+def isolate_grad(when: bool = True, flags: ADFlag = ADFlag.Default) -> Iterator[None]:
+    """Within the block traversals stop at what was computed before it; they go on from there when it ends.
+
+    `flags` are those of the traversal after the block.
+    """
     if not when:
         yield
         return
@@ -303,7 +306,7 @@ def isolate_grad(when: bool = True) -> Iterator[None]:
         for index, node in waiting.items():
             postponed[index] = node
     elif waiting:
-        backward_pass(waiting.values(), ADFlag.Default)
+        backward_pass(waiting.values(), flags)
 
 
 __all__ = ["ADFlag", "backward", "forward", "enable_grad", "grad"]

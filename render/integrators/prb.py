@@ -248,8 +248,10 @@ class PRB(PathIntegrator):
         """
         sensor = find_sensor(scene, sensor)
         film = sensor.film()
-        # What tables and shapes derive from parameters passes its gradients on when all paths are done.
-        with self._current_tables(scene), api.isolate_grad(), api.suspend_grad():
+        # What tables and shapes derive from parameters passes its gradients on when all paths are done; it may do so
+        # again for the next picture.
+        isolated = api.isolate_grad(flags=api.ADFlag.ClearVertices)
+        with self._current_tables(scene), isolated, api.suspend_grad():
             scene.prepare()
             block = film.block()
             for one in self.passes(sensor, seed, spp):

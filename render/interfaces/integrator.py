@@ -63,7 +63,8 @@ class Integrator(Object):
             image = self.render(scene, sensor, seed, spp)
         self._require_gradients(image)
         api.set_grad(image, grad_in)
-        api.backward_from(image)
+        # What shapes derive from parameters serves the next picture too.
+        api.backward_from(image, api.ADFlag.ClearVertices)
         scene.refresh()
 
     def render_forward(self, scene: Any, params: Any, sensor: Any = 0, seed: int = 0, spp: int = 0) -> Any:
@@ -72,7 +73,7 @@ class Integrator(Object):
         with api.resume_grad():
             image = self.render(scene, sensor, seed, spp)
         self._require_gradients(image)
-        tangent = api.forward_to(image)
+        tangent = api.forward_to(image, flags=api.ADFlag.ClearVertices)
         scene.refresh()
         return tangent
 

@@ -91,6 +91,7 @@ def scenes(T: Any, bitmap: Any, folder: Path) -> dict[str, dict[str, Any]]:
     trio = {"a": ball(-1.2, blue), "b": ball(0, mirror), "c": ball(1.2, glass)}
     light_sky = {"sky": {"type": "constant", "radiance": rgb(1, 0.8, 0.6)}}
     rgba = {"pixel_format": "rgba"}
+    wide = {"rfilter": {"type": "gaussian", "stddev": 0.8}}
     away = {"to_world": T().look_at(origin=[0, 1, 7], target=[0, 0.9, 0], up=[0, 1, 0])}
 
     def wall(x: float, y: float, **values: Any) -> dict[str, Any]:
@@ -210,6 +211,7 @@ def scenes(T: Any, bitmap: Any, folder: Path) -> dict[str, dict[str, Any]]:
         "path-hidden": scene(
             {"type": "path", "hide_emitters": True, "rr_depth": 2}, camera(rgba, **away), **room, **trio, **light_sky
         ),
+        "path-passes": scene({"type": "path", "max_depth": 5, "samples_per_pass": 2}, camera(wide), **room, **trio),
         "replay": scene(
             {"type": "prb", "rr_depth": 2, "max_depth": 8}, camera(rgba, **away), **room, **trio, **light_sky
         ),
