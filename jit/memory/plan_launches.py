@@ -121,7 +121,7 @@ def plan_launches(
     for members, offset, block in zip(sets, arena.offsets, arena.blocks, strict=True):
         for i in members:
             offsets[i], blocks[i] = offset, block
-    _verify(buffers, spans, sets, offsets, blocks, arena)
+    _verify(buffers, spans, offsets, blocks, arena)
     peak = _peak(buffers, apart, alignment)
     return LaunchPlan(tuple(buffers), spans, sets, arena, tuple(offsets), tuple(blocks), peak, alignment)
 
@@ -129,7 +129,6 @@ def plan_launches(
 def _verify(
     buffers: Sequence[Buffer],
     spans: Lifetimes,
-    sets: Sequence[Sequence[int]],
     offsets: Sequence[int | None],
     blocks: Sequence[int],
     arena: Plan,
@@ -145,7 +144,7 @@ def _verify(
         tuple(blocks),
         arena.block_sizes,
     )
-    verify(layout, sets)
+    verify(layout, spans.sets)
 
 
 def _peak(buffers: Sequence[Buffer], spans: Lifetimes, alignment: int) -> int:

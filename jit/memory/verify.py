@@ -55,7 +55,8 @@ def verify(plan: Placed, aliases: Sequence[Sequence[int]] = ()) -> None:
 
     Two buffers that live at the same time may share no byte, unless both are in one of the sets `aliases`: the buffers
     of a set have one offset, and count as one buffer that is as large as the largest and lives from the first start to
-    the last end. Offsets are aligned and inside the blocks. Buffers of no bytes or no lifetime meet nothing.
+    the last end. Each takes over from the one before, which may at most still live at that one time.
+    Offsets are aligned and inside the blocks. Buffers of no bytes or no lifetime meet nothing.
     """
     _check_places(plan)
     blocks: dict[int, list[tuple[int, int, int, int, int]]] = {}
@@ -109,6 +110,11 @@ def _union(plan: Placed, members: Sequence[int]) -> tuple[int, int, int, int, in
                 least,
                 i,
             )
+    ordered = sorted(members, key=lambda i: (plan.starts[i], plan.ends[i]))
+    for i, j in zip(ordered, ordered[1:], strict=False):
+        if plan.starts[j] < plan.ends[i] - 1:
+            when = plan.starts[j]
+            raise PlanError(f"buffers {i} and {j} are aliases, but both live at the times {when} and {when + 1}", i, j)
     low = plan.offsets[least]
     assert low is not None
     start, end = min(plan.starts[i] for i in members), max(plan.ends[i] for i in members)

@@ -56,6 +56,7 @@ def pair(
     reads: tuple[tuple[int, Access], ...] = ((0, "own"),),
     writes: tuple[tuple[int, Access], ...] = ((1, "own"),),
     more: Sequence[Launch] = (),
+    before: Sequence[Launch] = (),
     **first: Any,
 ) -> bool:
     """Return whether buffer 1 takes over buffer 0 in a launch between one that fills 0 and one that reads 1."""
@@ -69,6 +70,7 @@ def pair(
     ]
     if values.get("kind") == "input":
         launches[0] = Launch((), ((2, "whole"),), 0)
+    launches[1:1] = before
     return (0, 1) in {s[:2] for s in lifetimes(launches, buffers).sets}
 
 
@@ -106,6 +108,7 @@ def test_B7_what_else_forbids_reuse() -> None:
     assert not pair(writes=((1, "whole"),))
     assert not pair(writes=((1, "own"), (1, "scatter")))
     assert not pair(writes=((0, "own"), (1, "own")))  # the input is written too
+    assert not pair(before=[Launch((), ((1, "own"),), 0)])  # the output is written before
     assert not pair(kind="input")
     assert not pair(kind="persistent")
     assert not pair(kind="output")
@@ -213,10 +216,11 @@ def random_program(rng: random.Random) -> Program:
             buffers.append(Buffer(count * size, size, "output" if rng.random() < 0.1 else "transient"))
             writes.append((len(buffers) - 1, "own"))
         others = {i for launch in launches if launch.wave == wave for i, _ in (*launch.reads, *launch.writes)}
-        for i in set(chosen) - others:
+        for i in {*chosen, *rng.sample(known, min(4, len(known)))} - others:
             b = buffers[i]
-            if rng.random() < 0.2 and (b.kind != "input" or b.donate):
-                writes.append((i, "scatter"))
+            if rng.random() < 0.3 and (b.kind != "input" or b.donate):
+                own = b.nbytes // b.itemsize == count and rng.random() < 0.5
+                writes.append((i, "own" if own else "scatter"))
         launches.append(Launch(tuple(reads), tuple(writes), wave))
         written += [i for i, _ in writes if i not in written]
     return launches, buffers
@@ -285,7 +289,7 @@ def planned(p: LaunchPlan) -> Callable[[int], np.ndarray]:
 def test_plans_do_not_change_results() -> None:
     rng = random.Random(77)
     shared = outside = 0
-    for k in range(120):
+    for k in range(60):
         program = random_program(rng)
         expected = run(program, apart(program[1]))
         for options in ({}, {"inplace": False}, {"alias": False}, {"max_block": 1024}):
@@ -295,7 +299,7 @@ def test_plans_do_not_change_results() -> None:
                 shared += sum(len(s) > 1 for s in p.lifetimes.sets)
                 homes = zip(p.lifetimes.homes, p.buffers, strict=True)
                 outside += sum(home >= 0 and b.kind == "transient" for home, b in homes)
-    assert shared > 300 and outside > 100  # in-place reuse does happen
+    assert shared > 100 and outside > 15  # in-place reuse does happen
 
 
 @pytest.mark.parametrize("access", ["gather", "whole"])

@@ -124,6 +124,8 @@ def test_aliases_may_share_and_only_exactly() -> None:
     verify(shared, [[1, 0]])
     with pytest.raises(PlanError, match="buffers 0 and 1 are aliases, but one is at offset 0 .* at 64"):
         verify(layout((0, 64, 0)), [[0, 1]])
+    with pytest.raises(PlanError, match="buffers 0 and 1 are aliases, but both live at the times 1 and 2"):
+        verify(replace(shared, ends=(3, 3, 4)), [[0, 1]])
     # Buffer 2 overlaps buffer 1, not buffer 0: named is the member that lives at that time.
     with pytest.raises(PlanError) as error:
         verify(layout((0, 0, 0)), [[0, 1]])
