@@ -93,7 +93,7 @@ def test_input_that_is_refused(arguments: Any, options: Any, words: list[str]) -
 
 def test_alignments_of_single_buffers() -> None:
     sizes, aligns = [3, 100, 5000, 17, 64, 1], [1, 256, 64, 16, 4096, 2]
-    p = plan([0, 0, 1, 1, 2, 2], [3, 2, 4, 3, 5, 5], sizes, alignments=aligns, effort="high")
+    p = plan([0, 0, 1, 1, 2, 2], [3, 2, 4, 3, 5, 5], sizes, alignments=aligns)
     assert all(offset % a == 0 for offset, a in zip(p.offsets, aligns, strict=True))
     assert not brute_force_overlaps(p)
     assert p.lower_bound == 3 + 5056 + 32 + 4096 + 2  # at time 2, each rounded up to its own alignment
