@@ -5,11 +5,9 @@ from luxgrad.jit.diagnostics import (
     flush_malloc_cache,
     launch_stats,
     malloc_clear_statistics,
-    malloc_statistics,
     malloc_watermark,
 )
 
 __all__ = [
-    "flush_kernel_cache", "flush_malloc_cache", "launch_stats", "malloc_clear_statistics", "malloc_statistics",
-    "malloc_watermark",
+    "flush_kernel_cache", "flush_malloc_cache", "launch_stats", "malloc_clear_statistics", "malloc_watermark",
 ]  # fmt: skip

@@ -37,7 +37,8 @@ _TABLE: dict[str, str] = {
     "luxgrad.jit.flags": "JitFlag flag set_flag scoped_set_flag",
     "luxgrad.jit.diagnostics": (
         "JitBackend LogLevel KernelType set_log_level log_level kernel_history kernel_history_clear launch_stats "
-        "malloc_watermark malloc_clear_statistics malloc_statistics flush_kernel_cache flush_malloc_cache whos "
+        "malloc_watermark malloc_clear_statistics memory_stats memory_scope memory_snapshot set_memory_limit set_label "
+        "flush_kernel_cache flush_malloc_cache whos "
         "thread_count set_thread_count scoped_thread_count sync_thread"
     ),
     "luxgrad.jit.traits": (
@@ -49,7 +50,8 @@ _TABLE: dict[str, str] = {
         "uint_array_t float_array_t"
     ),
     "luxgrad.jit.errors": (
-        "LuxgradError SceneError FileFormatError MissingFileError CompileError BoundsError SymbolicError"
+        "LuxgradError SceneError WrongTypeError FileFormatError MissingFileError CompileError BoundsError "
+        "OutOfMemoryError SymbolicError"
     ),
     "luxgrad.ad.api": (
         "enable_grad disable_grad set_grad_enabled grad_enabled grad set_grad accum_grad clear_grad detach "

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,7 +63,7 @@ def _count(text: str) -> int | None:
 def _nbytes(text: str) -> int:
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
     asked = text.strip().upper()
-    digits = asked[:-1] if asked[-1:] in units else asked
+    digits = (asked[:-1] if asked[-1:] in units else asked).strip()
     try:
         found = float(digits) * units.get(asked[-1:], 1)
         if found >= 0:
@@ -70,6 +71,26 @@ def _nbytes(text: str) -> int:
     except (ValueError, OverflowError):
         pass
     raise ValueError("like '512M' or '2G'")
+
+
+def _limit(text: str) -> int | None:
+    if not text:
+        return None
+    from .memory.source import physical_memory
+
+    try:
+        share = float(text)
+    except ValueError:
+        share = 2.0  # a text with a unit
+    try:
+        if 0 < share <= 1:
+            return int(share * physical_memory())
+        found = _nbytes(re.sub("i?b$", "", text.strip().lower()))
+        if 0 < found < 1 << 62:
+            return found
+    except ValueError:
+        pass
+    raise ValueError("like '8G', '8 GiB' or a fraction of the memory such as 0.5")
 
 
 def _folder(text: str) -> str | None:
@@ -105,6 +126,11 @@ SETTINGS: dict[str, Setting] = {
             "LUXGRAD_CACHE_MAXSIZE", "cache_maxsize", _nbytes, "1G",
             "how much that folder may hold, such as `512M` or `2G`; the longest unused go first",
             'debug.scoped(cache_maxsize="512M")',
+        ),
+        Setting(
+            "LUXGRAD_MEMORY_LIMIT", "memory_limit", _limit, "",
+            "how much arrays may hold together, such as `8G` or `0.5` (of the memory), instead of all memory",
+            'luxgrad.set_memory_limit("8G")',
         ),
         Setting(
             "LUXGRAD_THREADS", "threads", _count, "",

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from .memory.pool import pool
+from . import debug
+from .arrays.tree import leaves
+from .memory import report
+from .memory.pool import Peaks, pool
 from .modes import Choice
 from .runtime.history import history
 from .runtime.launch import runtime
 from .runtime.threads import default_threads
-from .trace import LITERAL, Node
 
 __all__ = [
     "JitBackend", "KernelType", "LogLevel", "flush_kernel_cache", "flush_malloc_cache", "kernel_history",
-    "kernel_history_clear", "launch_stats", "log_level", "malloc_clear_statistics", "malloc_statistics",
-    "malloc_watermark", "scoped_thread_count", "set_log_level", "set_thread_count", "sync_thread", "thread_count",
-    "whos",
+    "kernel_history_clear", "launch_stats", "log_level", "malloc_clear_statistics", "malloc_watermark", "memory_scope",
+    "memory_snapshot", "memory_stats", "scoped_thread_count", "set_label", "set_log_level", "set_memory_limit",
+    "set_thread_count", "sync_thread", "thread_count", "whos",
 ]  # fmt: skip
 
 
@@ -90,7 +91,9 @@ def flush_kernel_cache() -> None:
 
 
 def flush_malloc_cache() -> None:
-    """Give memory that no array uses back to the system."""
+    """Give memory that no array uses back to the system; raises RuntimeError while a frozen function is recorded."""
+    if runtime.recorder is not None:
+        raise RuntimeError("flush_malloc_cache(): not while a frozen function is recorded; call it before or after")
     runtime.sync()
     pool().flush()
 
@@ -105,13 +108,68 @@ def malloc_clear_statistics() -> None:
     pool().clear_statistics()
 
 
-def malloc_statistics() -> dict[str, int]:
-    """Return bytes in arrays and obtained from the system, now and at most, and how many requests reused a block."""
-    p = pool()
-    return {
-        "live": p.live, "live_peak": p.live_peak, "reserved": p.reserved, "reserved_peak": p.reserved_peak,
-        "allocations": p.allocations, "hits": p.hits,
-    }  # fmt: skip
+def memory_stats(backend: Any = None) -> dict[str, int]:
+    """Return what memory is used for.
+
+    In bytes: "live" (blocks of arrays) and "live_peak"; "reserved" (obtained from the system) and "reserved_peak";
+    "cached" (reserved but not live); "arenas" (of frozen functions, part of live); "parked" (freed, but still read
+    outside of the device's order); "largest_free". Counts since `malloc_clear_statistics`: "n_alloc" requests, of which
+    "n_hit" took a free block; "n_os" times memory was asked from the system; "n_flush".
+    """
+    return pool().statistics()
+
+
+def memory_scope() -> AbstractContextManager[Peaks]:
+    """Return a context manager that counts peaks within its block; what it gives has them afterwards. Scopes nest.
+
+    >>> import luxgrad as dr
+    >>> with dr.memory_scope() as seen:
+    ...     x = dr.arange(dr.llvm.Float, 1_000_000) + 1
+    ...     dr.eval(x)
+    True
+    >>> seen.live_peak - seen.live_before
+    4000000
+    """
+    return pool().scope()
+
+
+def set_memory_limit(limit: int | float | str | None, backend: Any = None) -> None:
+    """Let arrays hold at most `limit` together: bytes, a fraction of the machine's memory (a float up to 1.0), a text
+    such as "8 GiB", or None for LUXGRAD_MEMORY_LIMIT or all memory. Raises ValueError for what is none of these.
+    """
+    if limit is None:
+        pool().limit = None
+        return
+    if isinstance(limit, bool) or not isinstance(limit, (int, float, str)):
+        raise TypeError(f"set_memory_limit(): expected bytes, a fraction or a text, found {type(limit).__name__}")
+    if isinstance(limit, int):
+        if limit <= 0:
+            raise ValueError(f"set_memory_limit(): the limit must be positive, found {limit}")
+        pool().limit = limit
+        return
+    try:
+        pool().limit = debug.SETTINGS["memory_limit"].read(str(limit))
+    except ValueError as error:
+        raise ValueError(f"set_memory_limit(): the limit must be {error}, found {limit!r}") from None
+
+
+def memory_snapshot(backend: Any = None) -> dict[str, Any]:
+    """Return `memory_stats` and every block: offset, size, state ("live", "free", "parked"), and for arrays type, label
+    and, if recorded under the Debug flag, line. Plain data that `json.dumps` takes."""
+    return report.snapshot(pool())
+
+
+def set_label(x: Any = None, label: str | None = None, /, **named: Any) -> None:
+    """Give an array (`set_label(x, "name")` or `set_label(name=x)`) a name that `whos` and errors show.
+
+    Components of nested arrays and members of PyTrees get it with their own name or number added.
+    """
+    pairs = list(named.items()) if x is None else [(label, x)]
+    for name, value in pairs:
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"set_label(): a label is a string, found {type(name).__name__}")
+        for path, array in leaves(value):
+            report.set_label(array._n, None if name is None else f"{name}{path}")
 
 
 def sync_thread() -> None:
@@ -142,14 +200,20 @@ def scoped_thread_count(count: int) -> Iterator[None]:
 
 
 def whos(simple: bool = False) -> None:
-    """Print a table of all live nodes: number, type, elements, state and bytes (`simple`: the totals only)."""
-    nodes = sorted((n for n in gc.get_objects() if isinstance(n, Node)), key=lambda n: n.index)
-    evaluated = {id(n.buf): n.buf.nbytes for n in nodes if n.buf is not None}
+    """Print a table of all live nodes: number, type, elements, state, bytes and label (`simple`: the totals only).
+
+    Blocks are counted once, however many nodes read them; the total is what `memory_stats()["live"]` tells.
+    """
     if not simple:
-        print(f"{'node':>8} {'type':<9} {'elements':>11} {'state':<12} {'bytes':>13}")
-        for n in nodes:
-            kind = "evaluated" if n.buf is not None else "literal" if n.op is LITERAL else "unevaluated"
+        print(f"{'node':>8} {'type':<9} {'elements':>11} {'state':<12} {'bytes':>13}  label")
+        for n in report.live_nodes():
             size = n.buf.nbytes if n.buf is not None else 0
-            print(f"{n.index:>8} {n.dtype.name:<9} {n.size:>11} {kind:<12} {size:>13}")
-    total = sum(evaluated.values())
-    print(f"{len(nodes)} nodes, {len(evaluated)} in memory: {total} bytes; {pool().reserved} bytes from the system")
+            row = f"{n.index:>8} {n.dtype.name:<9} {n.size:>11} {report.state_of(n):<12} {size:>13}"
+            print(f"{row}  {report.label_of(n)}".rstrip())
+    p = pool()
+    arrays = report.live_arrays(p)
+    held = sum(a["bytes"] for a in arrays)
+    print(
+        f"{len(arrays)} arrays in memory: {held} bytes; other blocks in use: {p.live - held}; live together: {p.live}; "
+        f"free: {p.reserved - p.live}; from the system: {p.reserved}"
+    )

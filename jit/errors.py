@@ -8,7 +8,7 @@ The tree, with the built-in classes each one can also be caught as::
     │   ├── FileFormatError                        a file exists but its contents are damaged or unsupported
     │   └── MissingFileError  (FileNotFoundError)  a file that was asked for is not there
     ├── CompileError          (RuntimeError)       a traced program cannot be turned into a kernel
-    ├── OutOfMemoryError  (MemoryError)        no memory for an array, with the figures and the largest arrays
+    ├── OutOfMemoryError      (MemoryError)        no memory for an array, with the figures and the largest arrays
     ├── BoundsError           (IndexError)         a gather or scatter left its array (told under the Debug flag)
     └── SymbolicError         (RuntimeError)       a value is needed that exists only inside a recorded loop or branch
 

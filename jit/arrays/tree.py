@@ -46,6 +46,27 @@ def arrays(value: Any) -> Iterator[Any]:
                 yield from arrays(v)
 
 
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield path and array for all flat arrays in a PyTree, in order: ".x", "[2]", "['key']", ".field" and so on."""
+    if isinstance(value, Flat):
+        yield path, value
+    elif isinstance(value, Nested):
+        names = "xyzw" if len(value._c) <= 4 and not value.is_matrix else ""
+        for k, c in enumerate(value._c):
+            yield from leaves(c, f"{path}.{names[k]}" if names else f"{path}[{k}]")
+    elif isinstance(value, ArrayBase):
+        yield from leaves(value.array, path)
+    elif type(value) in (list, tuple):
+        for k, v in enumerate(value):
+            yield from leaves(v, f"{path}[{k}]")
+    elif type(value) is dict:
+        for key, v in value.items():
+            yield from leaves(v, f"{path}[{key!r}]")
+    elif not isinstance(value, type):
+        for name, v in (fields(value) or {}).items():
+            yield from leaves(v, f"{path}.{name}")
+
+
 def map_arrays(fn: Callable[[Any], Any], value: Any) -> Any:
     """Return a copy of a PyTree with `fn` applied to every flat array; other leaves stay as they are."""
     if isinstance(value, Flat):

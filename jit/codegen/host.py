@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,9 @@ def _lljit() -> Any:
     machine = llvm.Target.from_triple(host.triple).create_target_machine(
         cpu=host.cpu, features=host.features, opt=2, reloc="pic", codemodel="small", jit=True
     )
-    return llvm.create_lljit_compiler(machine)
+    # JITLink puts the sections of a module side by side. LLVM's older linker asks for each by itself and ends the
+    # process when they lie more than 2 GiB apart, as they do once large arrays are mapped in between. Not for Windows.
+    return llvm.create_lljit_compiler(machine, use_jit_link=sys.platform != "win32")
 
 
 def to_object(text: str, *, level: int = 2, sroa: bool = False) -> bytes:

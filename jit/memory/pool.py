@@ -1,21 +1,29 @@
-"""Memory blocks for array elements: obtained from the system, kept for reuse, counted.
+"""Memory blocks for array elements: cut from one growing range, kept for reuse, counted and limited.
 
-Blocks are 64-byte aligned and hold whole packets of 32 elements, so kernels need no special last packet.
+Blocks hold whole packets of 32 elements, so kernels need no special last packet. Requests up to 4 KiB take a block
+of their size class (`slabs`), larger ones the best fitting free interval, which is split and later merged (`heap`).
 """
 
 from __future__ import annotations
 
-import ctypes
-import mmap
+import gc
 import os
 import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
+from .. import debug
 from ..dtypes import DType
+from ..errors import OutOfMemoryError
+from .heap import Heap
+from .slabs import Slabs
+from .source import HostMemory, Source, physical_memory
 
 _PACKET = 32
-_SLAB = 1 << 20
-_HUGE = 1 << 21  # bytes of a huge page
+SMALL = 4096  # bytes up to which a request is served from a size class
+_FEED = 1 << 18  # bytes of a large block that is made space for slabs
 
 
 class Buffer:
@@ -36,123 +44,302 @@ class Buffer:
             self.pool.release(self.ptr, self.block)
 
 
-def block_size(nbytes: int) -> int:
-    """Return the bytes really taken for a request: 64-byte steps, coarser for large ones (at most 12.5 % more)."""
-    nbytes = max(64, (nbytes + 63) & ~63)
-    if nbytes <= 4096:
-        return nbytes
-    step = 1 << max(6, nbytes.bit_length() - 4)
-    return (nbytes + step - 1) & ~(step - 1)
+@dataclass
+class Peaks:
+    """What a `memory_scope` saw: bytes at its start and end, and the most in between."""
+
+    live_before: int
+    reserved_before: int
+    live_after: int = 0
+    live_peak: int = 0
+    reserved_peak: int = 0
 
 
 class Pool:
-    """Free blocks by size. Kernels run in one order, so a freed block may be given out again at once."""
+    """The blocks of one device. Its kernels run in one order, so a freed block may be given out again at once.
 
-    def __init__(self) -> None:
-        # Re-entrant: the garbage collector may release buffers while a request is being served.
+    Blocks that something outside of this order still uses are given back with `park`. `pressure` lists what may free
+    memory, called one after the other when a request cannot be served.
+    """
+
+    def __init__(self, source: Source | None = None, limit: int | None = None) -> None:
+        # The garbage collector may release buffers while a request is being served, in the same thread: the lock lets
+        # it in, and what it gives back waits in `returned` until the heap is whole again.
         self.lock = threading.RLock()
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget everything (after a fork, or at the start)."""
-        self.free: dict[int, list[int]] = {}
-        self.maps: dict[int, mmap.mmap] = {}
-        self.slab, self.slab_left = 0, 0
+        self.busy = False
+        self.returned: list[tuple[int, int]] = []
+        self.source = source or HostMemory()
+        self.alignment = self.source.alignment
+        self.limit = limit  # bytes in live blocks at most; None: the machine's memory, asked for at the first request
+        self.pressure: list[Callable[[], Any]] = []
+        self.heap = Heap()
+        self.blocks: dict[int, int] = {}  # live and parked blocks: start -> bytes
+        self.slabs = Slabs()
+        self.feeds: list[int] = []  # large blocks that became space for slabs, where there is no range
+        self.parked: list[tuple[Callable[[], bool], int, int]] = []  # (whether it is free now, start, bytes)
+        self.pieces: dict[int, int] = {}
+        # Of the reserved range: where slabs and large blocks end so far, where large blocks begin, where all ends.
+        self.small_top = self.top = self.base = self.end = 0
+        self.ranged: bool | None = None  # None: the source was not asked yet
+        self.arenas = 0  # bytes in arenas of frozen functions, part of `live`
         self.live = self.live_peak = self.reserved = self.reserved_peak = 0
-        self.allocations = self.hits = 0
+        self.n_alloc = self.n_hit = self.n_os = self.n_flush = 0
+
+    def block_size(self, nbytes: int) -> int:
+        """Return the bytes really taken for a request: steps of the alignment, eight per octave below 4 KiB."""
+        step = self.alignment
+        nbytes = max(step, (nbytes + step - 1) // step * step)
+        if nbytes <= SMALL:
+            coarse = 1 << max(0, (nbytes - 1).bit_length() - 4)
+            if coarse > step:
+                nbytes = -(-nbytes // coarse) * coarse
+        return nbytes
 
     def allocate(self, nbytes: int) -> Buffer:
-        """Return a buffer of at least `nbytes`; raises MemoryError with the figures when the system refuses."""
-        block = block_size(nbytes)
+        """Return a buffer of at least `nbytes`; raises OutOfMemoryError if nothing that can be given up is enough."""
+        block = self.block_size(nbytes)
         with self.lock:
-            self.allocations += 1
-            stack = self.free.get(block)
-            if stack:
-                ptr = stack.pop()
-                self.hits += 1
-            else:
-                ptr = self._obtain(block)
-            self.live += block
-            if self.live > self.live_peak:
-                self.live_peak = self.live
+            self.busy = True
+            try:
+                self.n_alloc += 1
+                if self.parked:
+                    self._drain()
+                ptr = self._take(block)
+                if ptr is None:
+                    ptr = self._under_pressure(block, nbytes)
+                self.blocks[ptr] = block
+                self.live += block
+                if self.live > self.live_peak:
+                    self.live_peak = self.live
+            finally:
+                self._settle()
         return Buffer(ptr, nbytes, block, None, self)
 
     def release(self, ptr: int, block: int) -> None:
         """Take a block back."""
         with self.lock:
-            self.free.setdefault(block, []).append(ptr)
-            self.live -= block
+            if self.busy:
+                self.returned.append((ptr, block))
+                return
+            self.busy = True
+            try:
+                self._free(ptr, block)
+            finally:
+                self._settle()
 
-    def _obtain(self, block: int) -> int:
-        if block <= _SLAB // 8:
-            if self.slab_left < block:
-                self.slab, self.slab_left = self._map(_SLAB), _SLAB
-            ptr = self.slab
-            self.slab += block
-            self.slab_left -= block
-            return ptr
-        return self._map(block)
+    def _free(self, ptr: int, block: int) -> None:
+        del self.blocks[ptr]
+        self.live -= block
+        if block <= SMALL:
+            self.slabs.free[block].append(ptr)
+        else:
+            self.heap.give(ptr, block)
 
-    def _map(self, nbytes: int) -> int:
-        # Huge pages: a random gather from 40 MB takes 35 instead of 50 ms, as it misses the address cache less often.
-        huge = nbytes >= _HUGE
-        try:
-            region = _anonymous(nbytes + (_HUGE if huge else 0))
-        except (OSError, ValueError, OverflowError) as error:
-            raise MemoryError(
-                f"could not allocate {nbytes / 2**20:.1f} MiB; live arrays hold {self.live / 2**20:.1f} MiB, "
-                f"free blocks {(self.reserved - self.live) / 2**20:.1f} MiB ({error})"
-            ) from error
-        ptr = ctypes.addressof(ctypes.c_char.from_buffer(region))
-        if huge:
-            if hasattr(mmap, "MADV_HUGEPAGE"):
-                region.madvise(mmap.MADV_HUGEPAGE)
-            ptr = -(-ptr // _HUGE) * _HUGE
-        self.maps[ptr] = region
-        self.reserved += nbytes
-        self.reserved_peak = max(self.reserved_peak, self.reserved)
+    def _settle(self) -> None:
+        """Take back what was released meanwhile, and leave the state in which `release` acts at once."""
+        while self.returned:
+            self._free(*self.returned.pop())
+        self.busy = False
+
+    def park(self, buffer: Buffer, done: Callable[[], bool]) -> None:
+        """Take a buffer's block back once `done()`: something outside of the device's order still uses it."""
+        with self.lock:
+            self.parked.append((done, buffer.ptr, buffer.block))
+            buffer.pool = None
+
+    def _drain(self) -> None:
+        """Take back the parked blocks that are free by now."""
+        waiting, self.parked = self.parked, []
+        for done, ptr, block in waiting:
+            if done():
+                self._free(ptr, block)
+            else:
+                self.parked.append((done, ptr, block))
+
+    def _take(self, block: int, flushed: bool = False) -> int | None:
+        """Return the start of a block, None if there is none; `flushed`: nothing is left that could be given back."""
+        if block <= SMALL:
+            free = self.slabs.free.get(block)
+            if free:
+                self.n_hit += 1
+                return free.pop()
+            return self._new_slab(block, flushed)
+        return self._take_large(block, flushed)
+
+    def _take_large(self, block: int, flushed: bool) -> int | None:
+        if self.live + block > (self.limit or self.allowed):
+            return None
+        found = self.heap.take(block)
+        if found is None:
+            if self.reserved + block > self.allowed and not flushed:  # free blocks must not cause a failure
+                return None
+            return self._grow(block)
+        ptr, cold = found
+        self.n_hit += 1
+        if cold:
+            self._reserved(cold)
         return ptr
 
+    def _new_slab(self, block: int, flushed: bool) -> int | None:
+        count = self.slabs.next_count(block)
+        start = self._slab_space(block * count, flushed)
+        if start is None:
+            return None
+        self.slabs.add(start, block, count)
+        return self.slabs.free[block].pop()
+
+    def _slab_space(self, nbytes: int, flushed: bool) -> int | None:
+        if self.ranged is None:
+            self._open()
+        space = self.slabs.space
+        found = space.take(nbytes)
+        if found is None:
+            if self.small_top + nbytes <= self.base:
+                self.n_os += 1
+                self.small_top += nbytes
+                self._reserved(nbytes)
+                return self.small_top - nbytes
+            feed = self._take_large(_FEED, flushed)
+            if feed is None:
+                return None
+            self.feeds.append(feed)
+            space.give(feed, _FEED)
+            found = space.take(nbytes)
+            assert found is not None
+        self._reserved(found[1])
+        return found[0]
+
+    def _open(self) -> None:
+        """Ask for the range, the first part of which is for slabs."""
+        span = self.source.reserve()
+        self.ranged = span is not None
+        if span is not None:
+            start, size = span
+            self.small_top, self.base, self.end = start, start + size // 64, start + size
+            self.top = self.base
+
+    def _grow(self, block: int) -> int | None:
+        """Return new memory at the end of the range, or a piece of its own; None if there is none."""
+        if self.ranged is None:
+            self._open()
+        self.n_os += 1
+        if self.ranged:
+            last = self.heap.starts.get(self.top)
+            have, cold = (0, 0) if last is None else (self.top - last, self.heap.cold.get(last, 0))
+            if self.top + block - have > self.end:
+                return None
+            start = self.top - have
+            if last is not None:
+                self.heap.remove(last)
+            self.top = start + block
+            self._reserved(block - have + cold)
+            return start
+        try:
+            start, size = self.source.obtain(block)
+        except MemoryError:
+            return None
+        self.pieces[start] = size
+        self._reserved(size)
+        if size > block:
+            self.heap.give(start + block, size - block)
+        return start
+
+    def _reserved(self, more: int) -> None:
+        self.reserved += more
+        if self.reserved > self.reserved_peak:
+            self.reserved_peak = self.reserved
+
+    @property
+    def allowed(self) -> int:
+        """Return how many bytes live blocks may have together."""
+        if self.limit is None:
+            self.limit = machine_limit()
+        return self.limit
+
+    def _under_pressure(self, block: int, nbytes: int) -> int:
+        """Return a block after giving up what can be given up, one thing after the other."""
+        for step in [*self.pressure, self._drain, gc.collect, self._flush]:
+            step()
+            while self.returned:
+                self._free(*self.returned.pop())
+            ptr = self._take(block, step == self._flush)
+            if ptr is not None:
+                return ptr
+        from .report import out_of_memory
+
+        raise out_of_memory(self, nbytes)
+
     def flush(self) -> None:
-        """Give free blocks that are mappings of their own back to the system."""
+        """Give the memory of free blocks back to the system."""
         with self.lock:
-            for block, stack in self.free.items():
-                kept = []
-                for ptr in stack:
-                    region = self.maps.get(ptr) if block > _SLAB // 8 else None
-                    if region is None:
-                        kept.append(ptr)
-                    else:
-                        del self.maps[ptr]
-                        self.reserved -= block
-                        _unmap(region)
-                self.free[block] = kept
+            self.busy = True
+            try:
+                self._drain()
+                self._flush()
+            finally:
+                self._settle()
+
+    def _flush(self) -> None:
+        self.n_flush += 1
+        self.slabs.trim()
+        for feed in [f for f in self.feeds if self.slabs.release(f, _FEED)]:
+            self.feeds.remove(feed)
+            self.heap.give(feed, _FEED)
+        for start, size in list(self.heap.sizes.items()):
+            if self.pieces.get(start) == size:
+                self.heap.remove(start)
+                del self.pieces[start]
+                self.source.give_back(start)
+                self.reserved -= size
+        if self.ranged:
+            for heap in (self.heap, self.slabs.space):
+                for start, size in heap.sizes.items():
+                    before = heap.cold.get(start, 0)
+                    cooled = self.source.cool(start, size) if before < size else 0
+                    if cooled > before:
+                        heap.cold[start] = cooled
+                        self.reserved -= cooled - before
 
     def clear_statistics(self) -> None:
         """Set the peaks to the present values and the counts to zero."""
         self.live_peak, self.reserved_peak = self.live, self.reserved
-        self.allocations = self.hits = 0
+        self.n_alloc = self.n_hit = self.n_os = self.n_flush = 0
+
+    def statistics(self) -> dict[str, int]:
+        """Return the figures that `memory_stats` documents."""
+        with self.lock:
+            return {
+                "live": self.live, "live_peak": self.live_peak, "reserved": self.reserved,
+                "reserved_peak": self.reserved_peak, "cached": self.reserved - self.live, "arenas": self.arenas,
+                "parked": sum(block for _, _, block in self.parked), "largest_free": self.heap.largest,
+                "n_alloc": self.n_alloc, "n_hit": self.n_hit, "n_os": self.n_os, "n_flush": self.n_flush,
+            }  # fmt: skip
+
+    @contextmanager
+    def scope(self) -> Iterator[Peaks]:
+        """Within the block peaks are counted anew; scopes nest, and the peaks around them stay right."""
+        with self.lock:
+            seen = Peaks(self.live, self.reserved)
+            outer = self.live_peak, self.reserved_peak
+            self.live_peak, self.reserved_peak = self.live, self.reserved
+        try:
+            yield seen
+        finally:
+            with self.lock:
+                seen.live_after, seen.live_peak, seen.reserved_peak = self.live, self.live_peak, self.reserved_peak
+                self.live_peak = max(outer[0], self.live_peak)
+                self.reserved_peak = max(outer[1], self.reserved_peak)
 
 
-def _anonymous(nbytes: int) -> mmap.mmap:
-    if hasattr(mmap, "MAP_PRIVATE"):
-        # Python's default is a shared mapping, for which the system grants no huge pages.
-        return mmap.mmap(-1, nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    return mmap.mmap(-1, nbytes)
-
-
-def _unmap(region: mmap.mmap) -> None:
-    try:
-        region.close()
-    except BufferError:
-        # The address was taken through a ctypes view; dropping the last reference unmaps it.
-        del region
+def machine_limit() -> int:
+    """Return LUXGRAD_MEMORY_LIMIT, or the memory this process may use."""
+    value: int | None = debug.value("memory_limit")
+    return physical_memory() if value is None else value
 
 
 _pool = Pool()
-os.register_at_fork(after_in_child=lambda: setattr(_pool, "lock", threading.RLock())) if hasattr(
-    os, "register_at_fork"
-) else None
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: setattr(_pool, "lock", threading.RLock()))
 
 
 def pool() -> Pool:
@@ -169,3 +356,6 @@ def allocate(dtype: DType, size: int) -> Buffer:
 def borrow(ptr: int, nbytes: int, owner: Any) -> Buffer:
     """Return a buffer over memory that `owner` keeps alive; it is read, never written."""
     return Buffer(ptr, nbytes, 0, owner)
+
+
+__all__ = ["SMALL", "Buffer", "OutOfMemoryError", "Peaks", "Pool", "allocate", "borrow", "pool"]

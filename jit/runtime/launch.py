@@ -60,6 +60,7 @@ class Runtime:
         """Forget threads and jobs (a forked child has none of its parent's threads)."""
         self._threads: ThreadPool | None = None
         self.thread_count = 0
+        self.recorder: Any = None  # what notes launches while a frozen function is recorded
         self.in_flight: collections.deque[tuple[int, Any]] = collections.deque()
         self.kernels: dict[Any, list[cache.Kernel]] = {}
         self.utilities: dict[Any, cache.Kernel] = {}
@@ -126,6 +127,7 @@ def _after_fork() -> None:
 
 
 runtime = Runtime()
+pool().pressure.append(runtime.sync)  # launches in flight hold their buffers
 atexit.register(runtime.shutdown)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
