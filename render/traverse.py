@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ..jit.arrays import tree
 from ..jit.arrays.base import ArrayBase
 from ..jit.arrays.create import make_opaque
-from ..jit.errors import SceneError
+from ..jit.errors import LuxgradError, SceneError, WrongTypeError
 from ..jit.runtime.evaluate import evaluate
 from .interfaces.object import ParamFlags
 
@@ -83,8 +84,11 @@ class SceneParameters:
     def __init__(self, entries: dict[str, _Entry], parents: dict[int, tuple[Any, str]], depth: dict[int, int]) -> None:
         self._entries, self._parents, self._depth = entries, parents, depth
         self._dirty: dict[str, None] = {}
+        self._before: dict[str, Any] = {}  # what was there before values were set, until the scene has taken them
 
     def _entry(self, key: str) -> _Entry:
+        if not isinstance(key, str):
+            raise WrongTypeError(f"scene parameters have names, found the key {key!r} of type {type(key).__name__}")
         found = self._entries.get(key)
         if found is None:
             head, _, last = key.rpartition(".")
@@ -113,27 +117,30 @@ class SceneParameters:
             if identity(current) != entry.seen:
                 self._dirty[key] = None
             return
-        if isinstance(current, ArrayBase):
-            current.assign(self._converted(key, entry, value))
-        else:
-            entry.value = type(current)(value)
-            setattr(entry.owner, entry.name, entry.value)
+        converted = self._converted(key, entry, value)
+        self._before.setdefault(key, current.__copy__() if isinstance(current, ArrayBase) else current)
+        _store(entry, converted)
         self._dirty[key] = None
 
     def _converted(self, key: str, entry: _Entry, value: Any) -> Any:
         kind = type(entry.value)
+        if value is None or isinstance(value, type) or isinstance(value, (str, bytes)) and kind is not str:
+            raise WrongTypeError(f"scene parameter '{key}' is a {kind.__name__}, found {value!r}")
         accept = getattr(entry.owner, "accept_parameter", None)
         if accept is not None:
             value = accept(entry.name, value)
+        if getattr(kind, "is_matrix", False) and hasattr(value, "matrix"):
+            value = value.matrix  # a transform
         try:
             converted = value if type(value) is kind else kind(value)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError, RuntimeError) as error:
             raise SceneError(
                 f"scene parameter '{key}' is a {kind.__name__}; a {type(value).__name__} cannot be converted: {error}"
             ) from error
         # Values that one object has once (colours, roughness, transforms) are read by all lanes.
         sizes = {x._n.size for x in tree.arrays(converted)} - {1}
-        if sizes and getattr(type(entry.owner), "merge_fields", None) is not None:
+        single = getattr(type(entry.owner), "merge_fields", None) is not None
+        if sizes and (single or getattr(entry.owner, "plugin_kind", "") in ("sensor", "film")):
             raise SceneError(f"scene parameter '{key}' is a single {kind.__name__}, found {sizes.pop()} values")
         return converted
 
@@ -179,12 +186,17 @@ class SceneParameters:
     def keep(self, keys: str | Sequence[str]) -> None:
         """Keep only the parameters that a regular expression matches from the start, or that are listed."""
         if isinstance(keys, str):
-            pattern = re.compile(keys)
+            try:
+                pattern = re.compile(keys)
+            except re.error as error:
+                raise SceneError(f"keep(): '{keys}' is no regular expression: {error}") from error
             chosen = {k for k in self._entries if pattern.match(k)}
-        else:
-            for k in keys:
-                self._entry(k)
+        elif isinstance(keys, Iterable):
             chosen = set(keys)
+            for k in chosen:
+                self._entry(k)
+        else:
+            raise WrongTypeError(f"keep(): a regular expression or a list of names is needed, found {keys!r}")
         self._entries = {k: e for k, e in self._entries.items() if k in chosen}
 
     def copy(self) -> SceneParameters:
@@ -194,9 +206,12 @@ class SceneParameters:
     def update(self, values: Any = None) -> list[tuple[Any, set[str]]]:
         """Tell the scene what changed and return (object, names) of the objects told.
 
-        `values` (an optimiser, a dict) is assigned first, as far as its names exist.
+        `values` (an optimiser, a dict) is assigned first, as far as its names exist. If an object refuses a value, all
+        values set since the last update are taken back before the error goes on.
         """
         if values is not None:
+            if not hasattr(values, "items"):
+                raise WrongTypeError(f"update(): an optimiser or a dict of values is needed, found {values!r}")
             for key, value in values.items():
                 if key in self:
                     self[key] = value
@@ -215,13 +230,31 @@ class SceneParameters:
                     break
                 owner, name = parent
         order = sorted(told.values(), key=lambda item: -self._depth.get(id(item[0]), 0))
-        for obj, keys in order:
-            obj.parameters_changed(sorted(keys))
+        try:
+            for obj, keys in order:
+                obj.parameters_changed(sorted(keys))
+        except Exception:
+            self._take_back(order)
+            raise
         # What objects derived themselves (normals of moved vertices) is no change of the next update.
         for entry in self._entries.values():
             entry.seen = identity(entry.value)
         self._dirty.clear()
+        self._before.clear()
         return order
+
+    def _take_back(self, order: list[tuple[Any, set[str]]]) -> None:
+        """Give all parameters that were set their old values, and tell the same objects again."""
+        for key, value in self._before.items():
+            entry = self._entries.get(key)
+            if entry is not None:
+                _store(entry, value)
+                entry.seen = identity(entry.value)
+                self._dirty.pop(key, None)
+        self._before.clear()
+        for obj, keys in order:
+            with contextlib.suppress(LuxgradError):  # of arrays that were changed in place there is no old value
+                obj.parameters_changed(sorted(keys))
 
     def __repr__(self) -> str:
         rows = [("Name", "Flags", "Type", "Parent")]
@@ -230,6 +263,14 @@ class SceneParameters:
         widths = [max(len(r[c]) for r in rows) for c in range(4)]
         lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
         return "SceneParameters[\n" + "\n".join("  " + line for line in lines) + "\n]"
+
+
+def _store(entry: _Entry, value: Any) -> None:
+    if isinstance(entry.value, ArrayBase):
+        entry.value.assign(value)
+    else:
+        entry.value = value
+        setattr(entry.owner, entry.name, value)
 
 
 def flag_text(flags: ParamFlags) -> str:
@@ -241,7 +282,7 @@ def flag_text(flags: ParamFlags) -> str:
 
 
 def traverse(obj: Any) -> SceneParameters:
-    """Return the parameters of a scene or any object in it.
+    """Return the parameters of a scene or any object in it; raises WrongTypeError for other things.
 
     >>> import luxgrad.mi as mi
     >>> mi.set_variant("llvm_ad_rgb")
@@ -251,6 +292,8 @@ def traverse(obj: Any) -> SceneParameters:
     >>> params["reflectance.value"] = mi.Color3f(0.5)
     >>> _ = params.update()
     """
+    if isinstance(obj, type) or not hasattr(obj, "traverse") or not hasattr(obj, "parameters_changed"):
+        raise WrongTypeError(f"traverse(): a scene or an object in one is needed, found {type(obj).__name__}")
     collector = _Collector()
     collector.walk(obj, "", 0, ParamFlags(0))
     return SceneParameters(collector.entries, collector.parents, collector.depth)

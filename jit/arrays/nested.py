@@ -52,11 +52,11 @@ class Nested(ArrayBase):
         if hasattr(value, "array") and hasattr(value, "shape"):
             return self._from_numpy(value.numpy())
         try:
-            items = list(value)
+            items = None if isinstance(value, (str, bytes, dict)) else list(value)
         except TypeError:
-            raise TypeError(
-                f"{type(self).__name__}(): cannot convert an object of type {type(value).__name__}"
-            ) from None
+            items = None
+        if items is None:
+            raise TypeError(f"{type(self).__name__}(): cannot convert an object of type {type(value).__name__}")
         if len(items) == 1 and n != 1:
             items = items * n
         if len(items) != n:

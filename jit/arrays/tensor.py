@@ -31,10 +31,10 @@ class Tensor(ArrayBase):
     __array_priority__ = 1002
     __hash__ = ArrayBase.__hash__
 
-    def __init__(self, value: Any = None, shape: Any = None, flip_axes: bool = False) -> None:
+    def __init__(self, value: Any = (), shape: Any = None, flip_axes: bool = False) -> None:
         cls = self.storage()
         if value is None:
-            value = []
+            raise TypeError(f"{type(self).__name__}(): cannot convert an object of type NoneType")
         flat, found = _storage_of(cls, value, flip_axes)
         if shape is not None:
             wanted = (shape,) if isinstance(shape, int) else tuple(int(d) for d in shape)

@@ -148,7 +148,7 @@ def test_rendering_needs_a_sensor_and_samples_and_two_seeds() -> None:
     with pytest.raises(SceneError, match="sample"):
         render(scene, spp=-1)
     with pytest.raises(SceneError, match="2\\^32"):
-        render(scene, spp=1 << 30)
+        render(scene, spp=1 << 32)
 
 
 def test_sampler_without_samples() -> None:
