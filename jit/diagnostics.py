@@ -11,8 +11,8 @@ from .arrays.tree import leaves
 from .memory import report
 from .memory.pool import Peaks, pool
 from .modes import Choice
+from .runtime.engine import runtime
 from .runtime.history import history
-from .runtime.launch import runtime
 from .runtime.threads import default_threads
 
 __all__ = [

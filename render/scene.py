@@ -196,8 +196,9 @@ class Scene(Object):
         return self._accelerator
 
     def _rebuild(self, versions: list[int]) -> None:
-        from ..jit.runtime.launch import runtime
+        from ..jit.runtime.engine import runtime
 
+        runtime.reading("rebuilding the acceleration structure of shapes that moved")
         # Kernels in flight may still trace rays.
         runtime.sync()
         self._surfaces = None

@@ -8,7 +8,8 @@ from typing import Any
 from ..codegen.reduce import accumulator_type
 from ..dtypes import Bool, UInt32
 from ..memory.pool import Buffer, allocate
-from ..runtime.launch import Launch, chunk_limit, runtime, utility_kernel
+from ..runtime.engine import chunk_limit, runtime
+from ..runtime.utilities import run_utility, utility_kernel
 from ..trace import data
 from .base import hooks
 from .create import arange, full
@@ -30,11 +31,6 @@ def _chunks(size: int) -> tuple[int, int]:
     count = 1 if size <= _SHORT else chunk_limit()
     chunk = -(-size // count)
     return chunk, -(-size // chunk)
-
-
-def _run(kind: str, options: tuple[Any, ...], size: int, chunk: int, words: list[int], keep: list[Any]) -> None:
-    block = (ctypes.c_int64 * len(words))(*words)
-    runtime.run(Launch(utility_kernel(kind, *options), size, size, chunk, -(-size // chunk), block, None, keep=keep))
 
 
 def _source(x: Any, what: str) -> Buffer:
@@ -62,10 +58,13 @@ def prefix_sum(x: Any, exclusive: bool = True, axis: int | None = None, reverse:
     chunk, count = _chunks(size)
     kind = accumulator_type(x.dtype, "add")
     totals, target = allocate(kind, count), allocate(x.dtype, size)
+    written = "w:whole"
     if count > 1:
-        _run("chunk_totals", (x.dtype, kind), size, chunk, [totals.ptr, source.ptr], [totals, source])
-    words = [totals.ptr, source.ptr, target.ptr]
-    _run("running_sums", (x.dtype, exclusive), size, chunk, words, [totals, source, target])
+        kernel = utility_kernel("chunk_totals", x.dtype, kind)
+        run_utility(kernel, size, chunk, [totals, source], ["w:whole", "r:whole"])
+        written = "rw:whole"
+    kernel = utility_kernel("running_sums", x.dtype, exclusive)
+    run_utility(kernel, size, chunk, [totals, source, target], [written, "r:whole", "w:whole"])
     result = _new_data(cls, size, target)
     if x._ad is not None:
         result._ad = hooks.custom("prefix_sum", result, x, exclusive)  # type: ignore[misc]
@@ -89,9 +88,9 @@ def block_prefix_sum(x: Any, block_size: int, exclusive: bool = True) -> Any:
     if size == 0:
         return x.__copy__()
     source, target = _source(x, "block_prefix_sum"), allocate(x.dtype, size)
-    words = [target.ptr, source.ptr, block_size, size]
     chunk = max(1, _chunks(size)[0] // block_size)
-    _run("block_running_sums", (x.dtype, exclusive), count, chunk, words, [target, source])
+    kernel = utility_kernel("block_running_sums", x.dtype, exclusive)
+    run_utility(kernel, count, chunk, [target, source, block_size, size], ["w:whole", "r:whole", "", ""])
     result = _new_data(type(x), size, target)
     if x._ad is not None:
         # The same function of x as the values above, which are more exact than this difference.
@@ -115,11 +114,13 @@ def compress(mask: Any) -> Any:
     source = _source(mask, "compress")
     chunk, count = _chunks(size)
     counts = allocate(UInt32, count)
-    _run("chunk_totals", (Bool, UInt32), size, chunk, [counts.ptr, source.ptr], [counts, source])
+    runtime.reading("compress(), whose result has as many elements as are set,")
+    run_utility(utility_kernel("chunk_totals", Bool, UInt32), size, chunk, [counts, source], ["w:whole", "r:whole"])
     runtime.sync()
     total = sum((ctypes.c_uint32 * count).from_address(counts.ptr))
     target = allocate(UInt32, total)
-    _run("compact", (), size, chunk, [counts.ptr, source.ptr, target.ptr], [counts, source, target])
+    access = ["rw:whole", "r:whole", "w:whole"]
+    run_utility(utility_kernel("compact"), size, chunk, [counts, source, target], access)
     return _new_data(cls, total, target)
 
 
@@ -141,8 +142,8 @@ def block_reduce(op: Any, x: Any, block_size: int, mode: Any = None) -> Any:
         return x.__copy__()
     source, target = _source(x, "block_reduce"), allocate(x.dtype, count)
     chunk, _ = _chunks(size)
-    words = [target.ptr, source.ptr, block_size, size]
-    _run("block_totals", (op, x.dtype), count, max(1, chunk // block_size), words, [target, source])
+    kernel, chunk = utility_kernel("block_totals", op, x.dtype), max(1, chunk // block_size)
+    run_utility(kernel, count, chunk, [target, source, block_size, size], ["w:whole", "r:whole", "", ""])
     result = _new_data(cls, count, target)
     if x._ad is not None and op in ("add", "mul", "min", "max"):
         result._ad = _block_derivative(op, x, result, block_size)

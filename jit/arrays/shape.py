@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..dtypes import DType, UInt32, promote
-from ..memory.pool import Buffer, pool
+from ..memory.pool import pool
 from ..runtime.evaluate import evaluate, materialise
-from ..runtime.launch import copy
+from ..runtime.utilities import copy
 from ..trace import LITERAL, counter, data, resized
 from . import tree
 from .base import ArrayBase, hooks
@@ -95,7 +95,7 @@ def _concat_flat(parts: list[Any]) -> Any:
     for n in nodes:
         nbytes = n.size * dtype.itemsize
         source = n if n.buf is not None else materialise(n)
-        copy(Buffer(buffer.ptr + offset * dtype.itemsize, nbytes, 0, buffer), source.buf, nbytes)
+        copy((buffer, offset * dtype.itemsize), source.buf, nbytes)
         offsets.append(offset)
         offset += n.size
     result = cls.wrap(data(dtype, size, buffer))

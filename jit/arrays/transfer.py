@@ -8,8 +8,8 @@ from typing import Any
 
 from ..dtypes import BY_NUMPY, DType, pack, unpack
 from ..memory.pool import Buffer, allocate, borrow
+from ..runtime.engine import runtime
 from ..runtime.evaluate import evaluate, materialise
-from ..runtime.launch import runtime
 from ..trace import CAST, LITERAL, Node, data, literal, node, value_of
 
 _CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q"}
@@ -131,6 +131,7 @@ def _check_range(cls: Any, array: Any, source: DType) -> None:
 
 def host_buffer(n: Node) -> Buffer:
     """Return the buffer of a node, computed and ready to be read."""
+    runtime.reading("reading values (printing, NumPy, x[i], Python conditions)")
     n = materialise(n) if n.op is LITERAL else n
     evaluate([n])
     runtime.sync()

@@ -8,7 +8,9 @@ from ..errors import SymbolicError
 from ..ops.row import Row
 from ..passes.order import children, walk
 from ..trace import ACTIVE, AFTER, BRANCH, LITERAL, LOOP, PHI, REDUCE, Node, Scope
-from .launch import fill, run_group, runtime
+from .engine import runtime
+from .launch import run_group
+from .utilities import fill
 
 
 def evaluate(nodes: Iterable[Node]) -> bool:

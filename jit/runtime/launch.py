@@ -1,142 +1,31 @@
-"""Running programs: kernels found or compiled, buffers bound, jobs handed to the threads.
+"""Running programs: kernels found or compiled, buffers bound, results published.
 
-Every launch is a record (kernel, size, buffers with access modes) before it runs; what replays or plans launches reads
+Every launch is a record (kernel, size, operands with access modes) before it runs; what replays or plans launches reads
 the same records.
 """
 
 from __future__ import annotations
 
-import atexit
-import collections
 import ctypes
 import marshal
-import os
 import sys
-import threading
 import time
-from dataclasses import dataclass, field
 from typing import Any
 
 from .. import debug
-from ..codegen import bounds, host, scan, utility
+from ..codegen import bounds, host
 from ..codegen.kernel import KernelWriter
 from ..codegen.reduce import accumulator_type
-from ..dtypes import DType
 from ..errors import BoundsError
 from ..memory.pool import Buffer, allocate, pool
 from ..passes.program import Program
 from ..trace import AFTER, DATA, GATHER, LITERAL, REDUCE, Node
 from . import cache, watch
+from .engine import Launch, Operand, chunk_limit, runtime
 from .history import history
-from .threads import ThreadPool, default_threads
+from .utilities import copy, fill, run_utility, spread, utility_kernel
 
 WIDTH = 16  # lanes: Embree's widest packet; 8 and 32 were no faster on short kernels
-
-
-@dataclass
-class Launch:
-    """One kernel run: enough to run it again with other buffers."""
-
-    kernel: cache.Kernel
-    size: int
-    packets: int
-    chunk: int
-    chunks: int
-    words: Any  # ctypes array: element count, then one word per parameter
-    tail: Any | None
-    access: list[tuple[str, Buffer]] = field(default_factory=list)  # (load | gather | store | target ..., buffer)
-    keep: list[Any] = field(default_factory=list)
-    report: Any = None  # under the Debug flag: what the kernel found wrong
-
-
-class Runtime:
-    """The one global state of the engine: threads, kernels in memory, jobs in flight."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.reset()
-
-    def reset(self) -> None:
-        """Forget threads and jobs (a forked child has none of its parent's threads)."""
-        self._threads: ThreadPool | None = None
-        self.thread_count = 0
-        self.recorder: Any = None  # what notes launches while a frozen function is recorded
-        self.in_flight: collections.deque[tuple[int, Any]] = collections.deque()
-        self.kernels: dict[Any, list[cache.Kernel]] = {}
-        self.utilities: dict[Any, cache.Kernel] = {}
-
-    @property
-    def threads(self) -> ThreadPool:
-        """Return the thread pool, started at first use."""
-        if self._threads is None:
-            with self.lock:
-                if self._threads is None:
-                    self.thread_count = self.thread_count or default_threads()
-                    self._threads = ThreadPool(self.thread_count)
-        return self._threads
-
-    def set_threads(self, count: int) -> None:
-        """Use `count` threads from now on; running jobs finish first."""
-        if count < 1:
-            raise ValueError(f"the number of threads must be positive, found {count}")
-        self.shutdown()
-        self.thread_count = count
-
-    def sync(self) -> None:
-        """Return when every launch so far is done."""
-        with self.lock:
-            if self._threads is not None:
-                self._threads.wait(self._threads.submitted)
-            self.in_flight.clear()
-
-    def run(self, launch: Launch) -> None:
-        """Hand a launch to the threads, or run it at once if it is small and nothing waits before it."""
-        with self.lock:
-            self._run(launch)
-
-    def _run(self, launch: Launch) -> None:
-        threads = self.threads
-        args = ctypes.addressof(launch.words)
-        tail = ctypes.addressof(launch.tail) if launch.tail is not None else 0
-        if launch.chunks == 1 and threads.completed == threads.submitted:
-            if launch.packets:
-                launch.kernel.call(0, launch.packets, 0, args)
-            if tail:
-                launch.kernel.call(launch.packets, launch.packets + 1, 1 if launch.packets else 0, tail)
-            return
-        main = -(-launch.packets // launch.chunk) if launch.packets else 0
-        job = threads.submit(launch.kernel.address, args, launch.packets, launch.chunk, main + (tail != 0), tail)
-        flights = self.in_flight
-        flights.append((job, launch))
-        done = threads.completed
-        while flights and flights[0][0] <= done:
-            flights.popleft()
-
-    def shutdown(self) -> None:
-        """Finish all jobs and end the workers: their code must not be unloaded under them."""
-        with self.lock:
-            if self._threads is not None:
-                self._threads.stop()
-                self._threads = None
-                self.in_flight.clear()
-
-
-def _after_fork() -> None:
-    runtime.lock = threading.RLock()
-    runtime.reset()
-
-
-runtime = Runtime()
-pool().pressure.append(runtime.sync)  # launches in flight hold their buffers
-atexit.register(runtime.shutdown)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-def chunk_limit() -> int:
-    """Return how many chunks a kernel is cut into at most: the same for up to four threads, so that results are."""
-    threads = runtime.threads.threads
-    return 16 if threads <= 4 else 4 * threads
 
 
 def run_group(roots: list[Node], size: int, walked: tuple[list[Node], list[Node]] | None = None) -> None:
@@ -240,10 +129,6 @@ def _compile(program: Program, ordered: tuple[int, ...], name: str) -> host.Comp
     return host.link(object_code, ("kernel",), name)
 
 
-def _words(size: int, values: list[int]) -> Any:
-    return (ctypes.c_int64 * (1 + len(values)))(size, *values)
-
-
 def _bind(program: Program, kernel: cache.Kernel) -> Launch:
     packets = -(-program.size // WIDTH)
     chunk = -(-packets // program.chunks)
@@ -255,56 +140,64 @@ def _bind(program: Program, kernel: cache.Kernel) -> Launch:
         packets -= 1
         chunk = max(1, -(-packets // program.chunks))
         chunks = -(-packets // chunk) if packets else 1
-    launch = Launch(kernel, program.size, packets, chunk, chunks, None, None)
     parts = chunks + (1 if foreign and packets else 0)
-    values, tails = [], []
+    operands: list[Operand] = [program.size]
+    access = [""]
+    owners: list[Any] = []
     for kind, payload in program.params:
-        pointer = _pointer(program, launch, kind, payload, parts)
-        values.append(pointer)
-        if foreign:
-            tails.append(_tail_pointer(launch, kind, payload, pointer, program.size))
-    extra = []
+        operand, mode = _operand(program, kind, payload, parts, owners)
+        operands.append(operand)
+        access.append(mode)
+    tail = None
+    if foreign:
+        params = [("count", None), *program.params]
+        tail = [_tail_operand(k, p, o, program.size) for (k, p), o in zip(params, operands, strict=True)]
     if kernel.parameters:
         literals = dict(program.literals)
         extra = [int.from_bytes(literals[n], "little") for n in kernel.parameters]
         extra = [v - (1 << 64) if v >> 63 else v for v in extra]
-    launch.words = _words(program.size, values + extra)
-    if foreign:
-        launch.tail = _words(program.size, tails + extra)
-    launch.keep.append(program.params)
+        operands += extra
+        access += [""] * len(extra)
+        if tail is not None:
+            tail += extra
+    launch = Launch(kernel, program.size, packets, chunk, chunks, operands, access, tail, owners)
+    if program.report is not None:
+        launch.report = owners[0]
     return launch
 
 
-def _pointer(program: Program, launch: Launch, kind: str, payload: Any, parts: int) -> int:
-    if kind == "pointer":
-        query, position = payload
-        launch.keep.append(query.owner)
-        return int(query.pointers()[position][1])
+def _operand(program: Program, kind: str, payload: Any, parts: int, owners: list[Any]) -> tuple[Operand, str]:
+    """Return the word of a parameter and how it is accessed; memory for results is allocated here."""
+    if kind == "load":
+        return payload.buf, "r:own" if payload.size == program.size else "r:whole"
+    if kind == "gather":
+        return payload.buf, "r:gather"
     if kind == "extent":
-        return int(payload)
-    if kind == "report":
-        launch.report = (ctypes.c_int64 * bounds.WORDS)()
-        return ctypes.addressof(launch.report)
-    if kind == "stride":
-        return int(copy_stride(payload) * payload.dtype.itemsize) if id(payload) in program.privates else 0
-    if kind in ("load", "gather"):
-        buffer = payload.buf
-    elif kind == "store":
+        return int(payload), ""
+    if kind == "store":
         buffer = allocate(payload.dtype, program.size)
         program.bound[id(payload)] = buffer
-    elif kind == "partial":
+        return buffer, "w:own"
+    if kind == "partial":
         buffer = allocate(accumulator_type(payload.args[0].dtype, payload.attr), parts)
         program.bound[id(payload)] = buffer
-    else:
-        buffer = _target(program, payload)
-        copies = program.copies.get(id(payload), 0)
-        if copies:
-            program.copies[id(payload)] = parts
-            stride = copy_stride(payload)
-            buffer = pool().allocate(stride * parts * payload.dtype.itemsize)
-            program.privates[id(payload)] = buffer
-    launch.access.append((kind, buffer))
-    return int(buffer.ptr)
+        return buffer, "w:whole"
+    if kind == "stride":
+        return int(copy_stride(payload) * payload.dtype.itemsize) if id(payload) in program.privates else 0, ""
+    if kind == "pointer":
+        query, position = payload
+        owners.append(query.owner)
+        return int(query.pointers()[position][1]), ""
+    if kind == "report":  # the first parameter
+        block = (ctypes.c_int64 * bounds.WORDS)()
+        owners.append(block)
+        return ctypes.addressof(block), ""
+    buffer = _target(program, payload)
+    if program.copies.get(id(payload), 0):
+        program.copies[id(payload)] = parts
+        buffer = pool().allocate(copy_stride(payload) * parts * payload.dtype.itemsize)
+        program.privates[id(payload)] = buffer
+    return buffer, "rw:scatter"
 
 
 def copy_stride(after: Node) -> int:
@@ -328,17 +221,16 @@ def _target(program: Program, after: Node) -> Buffer:
     return buffer
 
 
-def _tail_pointer(launch: Launch, kind: str, payload: Any, pointer: int, size: int) -> int:
-    """Return the pointer the last packet uses: for borrowed memory a padded copy, shifted so that indices agree."""
+def _tail_operand(kind: str, payload: Any, operand: Operand, size: int) -> Operand:
+    """Return what the last packet reads: for borrowed memory a padded copy, shifted so that indices agree."""
     if kind != "load" or not payload.buf.foreign or payload.size == 1:
-        return pointer
+        return operand
     item = payload.dtype.itemsize
     start = size // WIDTH * WIDTH
     spare = allocate(payload.dtype, WIDTH)
-    launch.keep.append(spare)
     runtime.sync()
-    ctypes.memmove(spare.ptr, pointer + start * item, (size - start) * item)
-    return int(spare.ptr - start * item)
+    ctypes.memmove(spare.ptr, payload.buf.ptr + start * item, (size - start) * item)
+    return spare, -start * item
 
 
 def _fill_targets(program: Program, launch: Launch) -> None:
@@ -363,8 +255,7 @@ def _finish(program: Program, launch: Launch) -> None:
             result = allocate(root.dtype, 1)
             source_type = root.args[0].dtype
             kernel = utility_kernel("merge_reduction", root.attr, source_type, root.dtype)
-            words = (ctypes.c_int64 * 3)(result.ptr, partial.ptr, parts)
-            runtime.run(Launch(kernel, 1, 1, 1, 1, words, None, keep=[partial, result]))
+            run_utility(kernel, 1, 1, [result, partial, parts], ["w:whole", "r:whole", ""])
             program.bound[id(root)] = result
     for after in program.targets:
         buffer = program.privates.get(id(after))
@@ -372,8 +263,8 @@ def _finish(program: Program, launch: Launch) -> None:
             target = program.bound[id(after)]
             kernel = utility_kernel("merge_copies", after.attr.op, after.dtype)
             copies = program.copies[id(after)]
-            words = (ctypes.c_int64 * 4)(target.ptr, buffer.ptr, copy_stride(after), copies)
-            _spread(kernel, words, -(-after.size // 16), 16 * copies, [buffer, target])
+            operands: list[Operand] = [target, buffer, copy_stride(after), copies]
+            spread(kernel, operands, ["rw:own", "r:whole", "", ""], -(-after.size // 16), 16 * copies)
 
 
 def _publish(program: Program) -> None:
@@ -382,48 +273,9 @@ def _publish(program: Program) -> None:
         root.op, root.args, root.attr, root.scope = DATA, (), None, None
 
 
-def utility_kernel(kind: str, *options: Any) -> cache.Kernel:
-    """Return one of the kernels of `codegen/utility.py` or `codegen/scan.py`, compiled once per machine."""
-    key = (kind, *(o.name if isinstance(o, DType) else o for o in options))
-    kernel = runtime.utilities.get(key)
-    if kernel is None:
-        name = cache.digest(key)
-        module = cache.load(name)
-        if module is None:
-            text = getattr(scan if hasattr(scan, kind) else utility, kind)(host.target().attributes, *options)
-            object_code = host.to_object(text, sroa="alloca" in text)
-            cache.write(name, object_code)
-            module = host.link(object_code, ("kernel",), name)
-        kernel = runtime.utilities[key] = cache.Kernel(module, (), (), name)
-    return kernel
-
-
-def _spread(kernel: cache.Kernel, words: Any, packets: int, cost: int, keep: list[Any]) -> None:
-    chunks = max(1, min(chunk_limit(), packets * cost // 65536))
-    chunk = -(-packets // chunks)
-    runtime.run(Launch(kernel, packets, packets, chunk, -(-packets // chunk), words, None, keep=keep))
-
-
-def fill(buffer: Buffer, dtype: DType, packets: int, word: int) -> None:
-    """Write one value into the first `packets` x 16 elements of a buffer, after what runs now."""
-    word = word - (1 << 64) if word >> 63 else word
-    words = (ctypes.c_int64 * 2)(buffer.ptr, word)
-    _spread(utility_kernel("fill", dtype.bits), words, packets, 16, [buffer])
-
-
-def copy(target: Buffer, source_buffer: Buffer, nbytes: int) -> None:
-    """Copy bytes between buffers, after what runs now."""
-    if source_buffer.foreign:
-        runtime.sync()
-        ctypes.memmove(target.ptr, source_buffer.ptr, nbytes)
-        return
-    words = (ctypes.c_int64 * 2)(target.ptr, source_buffer.ptr)
-    _spread(utility_kernel("copy"), words, -(-nbytes // 64), 16, [target, source_buffer])
-
-
 def is_after(n: Node) -> bool:
     """Return whether the node is a scatter target that still waits for its scatters."""
     return n.op is AFTER and n.buf is None
 
 
-__all__ = ["WIDTH", "Launch", "Runtime", "runtime", "run_group", "find_kernel", "fill", "copy"]
+__all__ = ["WIDTH", "find_kernel", "is_after", "run_group", "source"]

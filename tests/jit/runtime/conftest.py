@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from luxgrad.jit.arrays.namespace import namespace
-from luxgrad.jit.runtime.launch import runtime
+from luxgrad.jit.runtime.engine import runtime
 
 
 @pytest.fixture

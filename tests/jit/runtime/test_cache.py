@@ -11,8 +11,8 @@ import pytest
 
 from luxgrad.jit.arrays.create import arange
 from luxgrad.jit.runtime import cache
+from luxgrad.jit.runtime.engine import runtime
 from luxgrad.jit.runtime.history import history
-from luxgrad.jit.runtime.launch import runtime
 
 
 def counts() -> tuple[int, int, int]:

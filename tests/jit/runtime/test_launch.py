@@ -14,9 +14,9 @@ from luxgrad.jit.arrays.create import arange, full, linspace, zeros
 from luxgrad.jit.arrays.memops import gather, scatter, scatter_add
 from luxgrad.jit.control import while_loop
 from luxgrad.jit.errors import CompileError, SymbolicError
+from luxgrad.jit.runtime.engine import runtime
 from luxgrad.jit.runtime.evaluate import evaluate
 from luxgrad.jit.runtime.history import history
-from luxgrad.jit.runtime.launch import runtime
 from luxgrad.jit.trace import LITERAL
 
 SIZES = [1, 15, 16, 17, 31, 1000, 8192, 8193, 100_003]
