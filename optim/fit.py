@@ -17,7 +17,8 @@ import numpy as np
 from ..ad import api as ad
 from ..jit.arrays import functions as f
 from ..jit.arrays import tree
-from ..jit.errors import LuxgradError, SceneError
+from ..jit.errors import LuxgradError, SceneError, WrongTypeError
+from ..render.arguments import check_integrator, check_scene, samples, seed_number, shown
 from ..render.image.bitmap import Bitmap
 from ..render.registry import nearest
 from ..render.render import render
@@ -81,13 +82,16 @@ def fit(
     file goes on from there, to the same result. Raises SceneError for unknown parameters and targets of other sizes,
     LuxgradError if loss or parameters stop being finite.
     """
-    if steps < 0 or spp < 1 or not lr > 0 or (lr_end is not None and not lr_end > 0):
-        raise ValueError(
-            f"fit: steps >= 0, spp >= 1 and positive rates are needed, found steps={steps}, spp={spp}, lr={lr}, "
-            f"lr_end={lr_end}"
-        )
-    if isinstance(optimizer, str) or isinstance(loss, str):
-        raise TypeError("fit: optimizer and loss are objects or functions (optim.adam.Adam, losses.l2), not names")
+    _check_numbers(steps, spp, lr, lr_end, checkpoint_every)
+    seed, spp_grad = seed_number(seed, where="fit()"), samples(spp_grad, "spp_grad", "fit()")
+    check_scene(scene, "fit()")
+    if integrator is not None:
+        check_integrator(integrator, "fit()")
+    for name, value in (("optimizer", optimizer), ("loss", loss), ("callback", callback)):
+        if value is not None and not callable(value) and not isinstance(value, Optimizer):
+            raise WrongTypeError(
+                f"fit(): {name} must be an object or function (optim.adam.Adam, losses.l2), found {shown(value)}"
+            )
     views = make_views(target, sensor)
     integrator = replay_of(scene) if integrator is None else integrator
     parameters = traverse(scene)
@@ -137,6 +141,22 @@ def fit(
     return result
 
 
+def _check_numbers(steps: Any, spp: Any, lr: Any, lr_end: Any, every: Any) -> None:
+    """Raise SceneError naming the first number that a fit cannot have."""
+    for name, value, least in (("steps", steps, 0), ("spp", spp, 1), ("checkpoint_every", every, 1)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise WrongTypeError(f"fit(): {name} must be an int, found {shown(value)}")
+        if value < least:
+            raise SceneError(f"fit(): {name} must be at least {least}, found {value}")
+    for name, rate in (("lr", lr), ("lr_end", lr_end)):
+        if rate is None and name == "lr_end":
+            continue
+        if isinstance(rate, bool) or not isinstance(rate, (int, float, np.number)):
+            raise WrongTypeError(f"fit(): {name} must be a number, found {shown(rate)}")
+        if not 0 < rate < math.inf:
+            raise SceneError(f"fit(): {name} must be a positive, finite number, found {rate}")
+
+
 def _descend(
     picture: Callable[..., Any], views: Sequence[Any], targets: list[Any], seeds: list[int],
     loss: Callable[[Any, Any], Any], step: int,
@@ -151,6 +171,11 @@ def _descend(
         if len(targets) <= number:
             targets.append(fitting(image, view.target, view.sensor))
         value = loss(image, targets[number])
+        if not ad.grad_enabled(value):
+            raise SceneError(
+                "fit(): the loss does not depend on the parameters: the pictures of this integrator do not, or the "
+                "loss detaches them. Fit with an integrator such as prb."
+            )
         ad.backward(value)
         total += _finite(float(np.asarray(value).ravel()[0]), step) / len(views)
         pixels += int(image.shape[0]) * int(image.shape[1])
@@ -173,7 +198,10 @@ def select_keys(parameters: Any, params: str | Iterable[str] | None) -> list[str
     if params is None:
         return [key for key in free if not int(flags[key]) & 2]
     if isinstance(params, str):
-        pattern = re.compile(params)
+        try:
+            pattern = re.compile(params)
+        except re.error as error:
+            raise SceneError(f"fit(): '{params}' is no regular expression: {error}") from error
         found = [key for key in free if pattern.search(key)]
         if not found:
             fixed = [key for key in flags if pattern.search(key)]
@@ -181,8 +209,10 @@ def select_keys(parameters: Any, params: str | Iterable[str] | None) -> list[str
             known = ", ".join(free) or "none"
             raise SceneError(f'fit(): {what} the pattern "{params}". Differentiable parameters: {known}')
         return found
-    wanted = list(params)
+    wanted = list(params) if isinstance(params, Iterable) else [params]
     for key in wanted:
+        if not isinstance(key, str):
+            raise WrongTypeError(f"fit(): params must be a pattern or a list of paths, found {shown(key)}")
         if key not in flags:
             hint = nearest(key, free) or "traverse(scene) lists them"
             raise SceneError(f'fit(): the scene has no parameter "{key}"; {hint}')

@@ -17,13 +17,13 @@ __all__ = ["check_integrator", "check_parameters", "check_scene", "find_sensor",
 SEED_LIMIT = 1 << 32
 
 
-def _whole(value: Any, name: str, what: str) -> int:
+def _whole(value: Any, name: str, what: str, where: str) -> int:
     if not isinstance(value, (bool, np.bool_)):
         try:
             return operator.index(value)
         except (TypeError, RuntimeError):
             pass
-    raise WrongTypeError(f"render: {name} must be an int, {what}; found {shown(value)}")
+    raise WrongTypeError(f"{where}: {name} must be an int, {what}; found {shown(value)}")
 
 
 def shown(value: Any) -> str:
@@ -32,26 +32,26 @@ def shown(value: Any) -> str:
     return f"{text if len(text) <= 60 else text[:57] + '...'} of type {type(value).__name__}"
 
 
-def samples(value: Any, name: str = "spp") -> int:
+def samples(value: Any, name: str = "spp", where: str = "render") -> int:
     """Return a number of samples per pixel as an int (0: the sampler's); raises WrongTypeError or SceneError."""
-    count = _whole(value, name, "the samples per pixel (0: as many as the sampler says)")
+    count = _whole(value, name, "the samples per pixel (0: as many as the sampler says)", where)
     if not 0 <= count < SEED_LIMIT:
-        raise SceneError(f"render: {name} must lie in 0 (as many as the sampler says) .. 2^32 - 1, found {count}")
+        raise SceneError(f"{where}: {name} must lie in 0 (as many as the sampler says) .. 2^32 - 1, found {count}")
     return count
 
 
-def seed_number(value: Any, name: str = "seed") -> int:
+def seed_number(value: Any, name: str = "seed", where: str = "render") -> int:
     """Return a seed as an int; raises WrongTypeError or SceneError."""
-    seed = _whole(value, name, "the start of the random numbers")
+    seed = _whole(value, name, "the start of the random numbers", where)
     if not 0 <= seed < SEED_LIMIT:
-        raise SceneError(f"render: {name} must lie in 0 .. 2^32 - 1, found {seed}")
+        raise SceneError(f"{where}: {name} must lie in 0 .. 2^32 - 1, found {seed}")
     return seed
 
 
-def check_scene(scene: Any) -> None:
+def check_scene(scene: Any, where: str = "render") -> None:
     """Raise WrongTypeError if `scene` is none."""
     if getattr(scene, "plugin_kind", None) != "scene" or isinstance(scene, type):
-        raise WrongTypeError(f"render: a scene made by load_file() or load_dict() is needed, found {shown(scene)}")
+        raise WrongTypeError(f"{where}: a scene made by load_file() or load_dict() is needed, found {shown(scene)}")
 
 
 def find_sensor(scene: Any, sensor: Any) -> Any:
@@ -59,7 +59,7 @@ def find_sensor(scene: Any, sensor: Any) -> Any:
     check_scene(scene)
     if getattr(sensor, "plugin_kind", None) == "sensor" and not isinstance(sensor, type):
         return sensor
-    index = _whole(sensor, "sensor", "the number of one of the scene's sensors, or a Sensor")
+    index = _whole(sensor, "sensor", "the number of one of the scene's sensors, or a Sensor", "render")
     sensors = scene.sensors()
     if not sensors:
         raise SceneError("render: the scene has no sensor; add one, or pass a Sensor")
@@ -68,11 +68,11 @@ def find_sensor(scene: Any, sensor: Any) -> Any:
     return sensors[index]
 
 
-def check_integrator(integrator: Any) -> None:
+def check_integrator(integrator: Any, where: str = "render") -> None:
     """Raise WrongTypeError if it is no integrator."""
     if getattr(integrator, "plugin_kind", None) != "integrator" or isinstance(integrator, type):
         raise WrongTypeError(
-            f"render: an integrator such as load_dict({{'type': 'path'}}) is needed, found {shown(integrator)}"
+            f"{where}: an integrator such as load_dict({{'type': 'path'}}) is needed, found {shown(integrator)}"
         )
 
 

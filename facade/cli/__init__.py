@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import warnings
 from collections.abc import Sequence
 
 __all__ = ["build_parser", "main"]
@@ -19,7 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = build_parser()
     options = parser.parse_args(arguments)
     try:
-        options.run(options)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            options.run(options)
     except KeyboardInterrupt:
         print("luxgrad: interrupted", file=sys.stderr)
         return 130
@@ -31,6 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"luxgrad: error: {_text(error)}", file=sys.stderr)
         return EXIT_ERROR
     return 0
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    print(f"luxgrad: warning: {message}", file=sys.stderr)
 
 
 def _text(error: Exception) -> str:
@@ -63,7 +70,7 @@ def _scene_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--integrator", metavar="NAME", help="use this integrator instead of the scene's")
     parser.add_argument("--max-depth", type=int, help="longest path of --integrator, in segments")
     parser.add_argument("--sensor", type=int, default=0, help="number of the sensor (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the random numbers (%(default)s)")
+    parser.add_argument("--seed", type=_seed, default=0, help="seed of the random numbers (%(default)s)")
     parser.add_argument("--size", type=_size, metavar="WxH", help="size of the picture in pixels")
     parser.add_argument("--quiet", action="store_true", help="no progress bars, no summary")
 
@@ -82,8 +89,8 @@ def _fit_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--params", metavar="REGEX", help="fit parameters whose path has this in it (all but geometry)")
     parser.add_argument("--steps", type=_positive, default=100, help="steps of the optimiser (%(default)s)")
     parser.add_argument("--spp", type=_positive, default=16, help="samples per pixel and step (%(default)s)")
-    parser.add_argument("--lr", type=float, default=0.02, help="learning rate (%(default)s)")
-    parser.add_argument("--lr-end", type=float, help="learning rate of the last step (as --lr)")
+    parser.add_argument("--lr", type=_rate, default=0.02, help="learning rate (%(default)s)")
+    parser.add_argument("--lr-end", type=_rate, help="learning rate of the last step (as --lr)")
     parser.add_argument("--optimizer", default="Adam", choices=["Adam", "AdamW", "SGD", "RMSProp"],
                         help="(%(default)s)")  # fmt: skip
     parser.add_argument("--loss", default="l2", choices=["l1", "l2", "relative_l2", "mape", "smooth_l1", "log_l2"],
@@ -140,13 +147,29 @@ def _assignment(text: str) -> tuple[str, str]:
 
 
 def _positive(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, found '{text}'")
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 1 << 32:
+        raise argparse.ArgumentTypeError(f"expected a whole number above 0 and below 2^32, found '{text}'")
     return int(text)
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) >= 1 << 32:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0 and below 2^32, found '{text}'")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0.0 < rate < float("inf"):
+        raise argparse.ArgumentTypeError(f"expected a positive number, found '{text}'")
+    return rate
 
 
 def _size(text: str) -> tuple[int, int]:
     width, _, height = text.lower().partition("x")
-    if not (width.isdigit() and height.isdigit() and int(width) and int(height)):
+    if not (text.isascii() and width.isdigit() and height.isdigit() and int(width) and int(height)):
         raise argparse.ArgumentTypeError(f"expected WIDTHxHEIGHT such as 640x480, found '{text}'")
     return int(width), int(height)

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Column, Table
 
-from luxgrad.cli.common import load, make_integrator, resize
+from luxgrad.cli.common import check_image_name, check_writable, load, make_integrator, resize, write_picture
 from luxgrad.optim import adam, losses, rmsprop, sgd
 from luxgrad.optim.checkpoint import write_atomically
 from luxgrad.optim.fit import fit
 from luxgrad.optim.fit_views import read_target
 from luxgrad.optim.report import write_report
 from luxgrad.optim.result import FitResult
-from luxgrad.render.image.util import write_bitmap
 
 __all__ = ["run"]
 
@@ -27,6 +27,11 @@ _RULES = {"Adam": adam.Adam, "AdamW": adam.AdamW, "SGD": sgd.SGD, "RMSProp": rms
 
 def run(options: argparse.Namespace) -> None:
     """Fit the scene of the command line, print the parameters and write what was asked for."""
+    if options.output:
+        check_image_name(options.output)
+    for path in (options.save, options.report, options.checkpoint):
+        if path:
+            check_writable(path)
     scene = load(options)
     target = read_target(options.target)
     resize(scene, options.sensor, options.size or (target.shape[1], target.shape[0]))
@@ -37,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
         checkpoint_path=options.checkpoint,
     )  # fmt: skip
     if options.output:
-        write_bitmap(options.output, result.images["fitted"])
+        write_picture(options.output, result.images["fitted"])
     if options.save:
         memory = io.BytesIO()
         arrays: dict[str, Any] = dict(result.values)
@@ -50,9 +55,14 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _print(result: FitResult) -> None:
-    table = Table(Column("parameter", overflow="fold"), Column("start", no_wrap=True), Column("fitted", no_wrap=True))
+    table = Table(*(Column(name, overflow="fold") for name in ("parameter", "start", "fitted")))
     for key in result.keys:
-        rows = result.history[key]
-        table.add_row(key, *(" ".join(f"{v:.4f}" for v in row) for row in (rows[0], rows[-1])))
+        rows = [[_number(v) for v in row] for row in (result.history[key][0], result.history[key][-1])]
+        width = max(len(text) for row in rows for text in row)
+        table.add_row(escape(key), *(" ".join(text.rjust(width) for text in row) for row in rows))
     Console(file=sys.stdout).print(table)
     print(f"{result.steps} steps, loss {result.losses[0]:.4g} -> {result.loss:.4g}, {result.seconds:.1f} s")
+
+
+def _number(value: float) -> str:
+    return f"{value:.4f}" if abs(value) < 1e6 else f"{value:.4e}"

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from luxgrad.cli.common import load, make_integrator, resize
+from luxgrad.cli.common import check_image_name, check_writable, load, make_integrator, resize, write_picture
 from luxgrad.render.arguments import find_sensor
-from luxgrad.render.image.util import write_bitmap
 from luxgrad.render.render import render
 
 __all__ = ["render_passes", "run"]
@@ -24,7 +23,10 @@ PASS_SAMPLES = 1 << 27
 
 def run(options: argparse.Namespace) -> None:
     """Render the scene of the command line and write the image."""
-    output = options.output or f"{Path(options.scene).with_suffix('')}.exr"
+    output = options.output or f"{os.path.splitext(options.scene)[0]}.exr"
+    if options.output:
+        check_image_name(output)
+    check_writable(output)
     shown = not options.quiet
     text = TextColumn("{task.description}")
     columns = (SpinnerColumn(), text, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -40,7 +42,7 @@ def run(options: argparse.Namespace) -> None:
             scene, options.sensor, make_integrator(options), options.seed, spp, passes, lambda: bar.advance(task)
         )
         seconds = time.perf_counter() - begin
-    write_bitmap(output, image)
+    write_picture(output, image)
     if shown:
         speed = width * height * spp / seconds / 1e6
         print(f"{output}: {width} x {height}, {spp} samples per pixel, {seconds:.2f} s, {speed:.1f} million samples/s")
@@ -57,7 +59,7 @@ def render_passes(
     total: Any = None
     for number in range(passes):
         part = spp // passes + (number < spp % passes)
-        image = np.array(render(scene, sensor=sensor, integrator=integrator, seed=seed + number, spp=part))
+        image = np.array(render(scene, sensor=sensor, integrator=integrator, seed=(seed + number) % 2**32, spp=part))
         total = image if passes == 1 else (0 if total is None else total) + image.astype(np.float64) * (part / spp)
         done()
     return total.astype(image.dtype)

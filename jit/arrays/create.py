@@ -50,7 +50,7 @@ def full(dtype: Any, value: Any, shape: Any = 1) -> Any:
 
 def _element(dtype: Any, value: Any) -> Any:
     """Return the Python value of one element."""
-    if isinstance(value, (str, bytes)) or not isinstance(value, (int, float)):
+    if not isinstance(value, (int, float)):
         try:
             value = value.item()
         except (AttributeError, ValueError, RuntimeError):
@@ -114,7 +114,7 @@ def empty(dtype: Any, shape: Any = 1) -> Any:
 
 def _number(value: Any, what: str) -> Any:
     """Return a finite Python number; raises TypeError or ValueError naming `what`."""
-    if not isinstance(value, (int, float, str, bytes)):
+    if not isinstance(value, (int, float)):
         try:
             value = value.item()
         except (AttributeError, ValueError, RuntimeError):

@@ -91,7 +91,11 @@ class TestRender:
         with pytest.raises(FileNotFoundError):
             main(["render", "--debug", str(tmp_path / "none.xml")])
 
-    @pytest.mark.parametrize("wrong", [["--size", "8"], ["--spp", "0"], ["-D", "red"], ["--size", "0x4"]])
+    @pytest.mark.parametrize("wrong", [
+        ["--size", "8"], ["--spp", "0"], ["-D", "red"], ["--size", "0x4"], ["--spp", "99999999999999"],
+        ["--spp", "2.5"], ["--seed", "-1"], ["--seed", "4294967296"], ["--seed", "x"], ["--passes", "0"],
+        ["--sensor", "a"], ["--size", "8x-3"], ["-D", "=3"],
+    ])  # fmt: skip
     def test_malformed_options_end_with_usage(self, scene: str, wrong: list[str], capsys: Any) -> None:
         with pytest.raises(SystemExit) as stopped:
             main(["render", scene, *wrong])
@@ -119,6 +123,56 @@ class TestFit:
         Bitmap(np.ones((6, 8, 3), np.float32)).write(target)
         message = fails(capsys, "fit", scene, "--target", target, "--params", "colour", "--quiet")
         assert "paint.reflectance.value" in message
+
+
+    @pytest.mark.parametrize("wrong", ["nan", "-1", "0", "inf", "fast"])
+    def test_rates(self, scene: str, wrong: str, capsys: Any) -> None:
+        for option in ("--lr", "--lr-end"):
+            with pytest.raises(SystemExit) as stopped:
+                main(["fit", scene, "--target", "t.exr", option, wrong])
+            assert stopped.value.code == 2 and f"expected a positive number, found '{wrong}'" in capsys.readouterr().err
+
+    def test_patterns_and_outputs_are_checked_before_the_fit(self, scene: str, tmp_path: Path, capsys: Any) -> None:
+        target = str(tmp_path / "t.exr")
+        Bitmap(np.ones((6, 8, 3), np.float32)).write(target)
+        command = ["fit", scene, "--target", target, "--quiet"]
+        assert "'(' is no regular expression: missing )" in fails(capsys, *command, "--params", "(")
+        file = tmp_path / "file"
+        file.write_text("")
+        for option in ("-o", "--save", "--report", "--checkpoint"):
+            assert "it is a folder" in fails(capsys, *command, option, str(tmp_path))
+            assert "it is no folder" in fails(capsys, *command, option, str(file / "x.exr"))
+        assert ".abc is not a known image format" in fails(capsys, *command, "-o", "x.abc")
+        assert ".abc is not a known image format" in fails(capsys, "render", scene, "-o", "x.abc")
+        assert "it is a folder" in fails(capsys, "render", scene, "-o", str(tmp_path))
+        assert "name of the scene file is empty" in fails(capsys, "render", "")
+        assert "depend on the parameters" in fails(capsys, *command, "--integrator", "depth")
+
+    def test_folders_of_outputs_are_made(self, scene: str, tmp_path: Path) -> None:
+        assert main(["render", scene, "-o", str(tmp_path / "a" / "b" / "x.exr"), "--quiet", "--spp", "1"]) == 0
+        assert Bitmap(tmp_path / "a" / "b" / "x.exr").size() == (8, 6)
+
+    def test_columns_stay_aligned(self, capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        from luxgrad.cli.fit import _print
+        from luxgrad.optim.result import FitResult
+
+        monkeypatch.setenv("COLUMNS", "120")
+        start, fitted = np.array([0.5, 12345.25, -3e30]), np.array([-0.25, 1.0, 7.0])
+        history = {"a.very.long[name].of.a.parameter": [start, fitted], "b": [np.array([1.0]), np.array([2.0])]}
+        _print(FitResult(list(history), losses=[1.0, 0.5], history=history))
+        lines = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
+        assert len(lines) == 2 and len({line.rindex("│") for line in lines}) == 1
+        one, two, three = lines[0].split("│")[1:4]
+        assert "[name]" in one and two.strip().split() == ["0.5000", "12345.2500", "-3.0000e+30"]
+        assert [two.index(text) + len(text) for text in two.split()] == [
+            three.index(text) + len(text) for text in three.split()
+        ]
+
+    def test_warnings_are_one_line(self, scene: str, tmp_path: Path, capsys: Any) -> None:
+        target = str(tmp_path / "t.exr")
+        Bitmap(np.ones((6, 8, 3), np.float32)).write(target)
+        assert main(["fit", scene, "--target", target, "--params", "lamp.bsdf", "--quiet", "--steps", "1"]) == 0
+        assert capsys.readouterr().err.startswith('luxgrad: warning: the gradient of "lamp.bsdf.reflectance.value" is')
 
 
 class TestInfo:

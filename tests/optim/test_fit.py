@@ -203,12 +203,36 @@ def test_a_loss_that_is_not_finite_stops_the_fit(target: Any) -> None:
         fit(scene(), broken, KEY, steps=2, spp=4, progress=False, image_spp=0)
 
 
-@pytest.mark.parametrize("wrong", [{"steps": -1}, {"spp": 0}, {"lr": 0.0}, {"lr_end": -1.0}])
-def test_impossible_numbers_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match="fit: steps >= 0"):
-        fit(None, None, **wrong)
-
-
-def test_names_for_optimiser_and_loss_are_refused() -> None:
-    with pytest.raises(TypeError, match="not names"):
-        fit(None, None, optimizer="Adam")
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"steps": -1}, "steps must be at least 0, found -1"),
+        ({"steps": 2.5}, "steps must be an int, found 2.5 of type float"),
+        ({"spp": 0}, "spp must be at least 1, found 0"),
+        ({"spp": "8"}, "spp must be an int, found '8'"),
+        ({"spp": True}, "spp must be an int, found True"),
+        ({"lr": 0.0}, "lr must be a positive, finite number, found 0.0"),
+        ({"lr": float("nan")}, "lr must be a positive, finite number, found nan"),
+        ({"lr": float("inf")}, "lr must be a positive, finite number, found inf"),
+        ({"lr": "fast"}, "lr must be a number, found 'fast'"),
+        ({"lr": None}, "lr must be a number, found None"),
+        ({"lr_end": -1.0}, "lr_end must be a positive, finite number, found -1.0"),
+        ({"seed": -1}, r"seed must lie in 0 \.\. 2\^32 - 1, found -1"),
+        ({"seed": 1.5}, "seed must be an int"),
+        ({"spp_grad": -4}, "spp_grad must lie in 0"),
+        ({"checkpoint_every": 0}, "checkpoint_every must be at least 1, found 0"),
+        ({"optimizer": "Adam"}, "optimizer must be an object or function .* found 'Adam'"),
+        ({"optimizer": 3}, "optimizer must be an object or function"),
+        ({"loss": "l2"}, "loss must be an object or function"),
+        ({"callback": 3}, "callback must be an object or function"),
+        ({"integrator": "prb"}, "an integrator such as .* is needed, found 'prb'"),
+        ({"params": 3}, "params must be a pattern or a list of paths, found 3"),
+        ({"params": [3]}, "params must be a pattern or a list of paths, found 3"),
+        ({"params": "("}, r"'\(' is no regular expression: missing \)"),
+        ({"scene": None}, "a scene made by .* is needed, found None"),
+    ],
+)
+def test_impossible_arguments_are_refused(target: Any, wrong: dict[str, Any], message: str) -> None:
+    arguments: dict[str, Any] = {"scene": scene(), "target": target, "params": "paint", "progress": False, **wrong}
+    with pytest.raises(SceneError, match=rf"^fit\(\): {message}"):
+        fit(**arguments)
