@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...ad import api
@@ -54,8 +54,8 @@ class ReplayState:
 class PRB(PathIntegrator):
     """A path tracer with emitter sampling whose gradients need no more memory than the image.
 
-    Differentiable in colours, textures, lights and the smooth part of geometry; visibility changes and perfectly
-    specular lobes have no gradient here.
+    Differentiable in colours, textures, lights (moving ones too, as seen from surfaces) and the smooth part of
+    geometry; visibility changes and perfectly specular lobes have no gradient here.
     """
 
     parameters = (
@@ -121,18 +121,23 @@ class PRB(PathIntegrator):
             si = scene.surfaces.interaction(ray, pi, scene.exact(ray))
             if s.previous is not None:
                 self._follow_previous(scene, s, si)
-            emitted = self.emission(scene, s, si)
+            lights_move = attach and self._lights_move(scene)
+            emitted = self.emission(scene, s, si, lights_move)
         active_next = s.active & (s.depth + 1 < self.depth_limit) & si.is_valid()
         index = scene.bsdf_index(si)
         smooth = scene.smooth_mask(index, active_next)
         active_em = active_next & smooth
         plain = _plain(si)
-        ds, em_weight = scene.sample_emitter_direction(plain, sampler.next_2d(), True, active_em)
+        sample = sampler.next_2d()
+        ds, em_weight = scene.sample_emitter_direction(plain, sample, True, active_em)
         active_em = active_em & (ds.pdf != 0.0)
         with api.resume_grad(when=attach):
             d = ds.d
             if attach:
                 d, em_weight = self._attached_light(scene, si, ds, em_weight, active_em)
+            if lights_move:
+                turn, share = self._light_motion(scene, plain, sample, ds, index, active_em)
+                d, em_weight = types.Vector3f(d + turn), em_weight * share
             wo = si.to_local(d)
             value, pdf = scene.bsdfs.call(index, lambda b, mask: b.eval_pdf(ctx, si, wo, mask), active=active_em)
             mis = f.select(ds.delta, 1.0, mis_weight(ds.pdf, api.detach(pdf)))
@@ -154,7 +159,35 @@ class PRB(PathIntegrator):
         moved = si.to_local(normalize(self.types.Vector3f(before.p - api.detach(si.p))))
         si.wi = type(si.wi)(f.select(si.valid & pi.valid & (s.depth > 0), moved, si.wi))
 
-    def emission(self, scene: Any, s: ReplayState, si: Any) -> Any:
+    @staticmethod
+    def _lights_move(scene: Any) -> bool:
+        """Return whether a shape that shines has gradients."""
+        shapes = [s for s in scene.shapes() if s.emitter is not None]
+        return api.grad_enabled([leaves(s) for s in shapes], [getattr(s, "vertex_positions", None) for s in shapes])
+
+    def _light_motion(
+        self, scene: Any, plain: Any, sample: Any, ds: Any, index: Any, active: Any
+    ) -> tuple[Any, Any]:
+        """Return 0 and 1 with the derivatives of direction and 1 / density of a light sample as the light itself moves.
+
+        The point moves with the light, drawn by the same random numbers. A ray that hits the light by chance does not
+        see it move, but for edges; so this strategy stands for both, and its weight is divided out. The light's edges
+        are counted with that: silhouettes of lights, seen from surfaces, must not be added.
+        """
+        types, ctx = self.types, BSDFContext()
+        with api.suspend_grad():
+            wo = plain.to_local(ds.d)
+            _, pdf = scene.bsdfs.call(index, lambda b, mask: b.eval_pdf(ctx, plain, wo, mask), active=active)
+            weight = mis_weight(ds.pdf, pdf)
+            fixed = ~active | ds.delta | scene.is_environment(ds.emitter) | (weight == 0.0)
+            inverse = f.select(fixed, 0.0, 1.0 / f.select(fixed, 1.0, weight))
+        moved, _ = scene.sample_emitter_direction(plain, sample, False, active)
+        turn = types.Vector3f(f.select(fixed, 0.0, (moved.d - api.detach(moved.d)) * inverse))
+        fixed = fixed | (moved.pdf == 0.0)
+        share = api.detach(moved.pdf) / f.select(fixed, 1.0, moved.pdf)
+        return turn, f.select(fixed, 1.0, 1.0 + (share - 1.0) * inverse)
+
+    def emission(self, scene: Any, s: ReplayState, si: Any, lights_move: bool = False) -> Any:
         """Return the throughput-weighted light that the present ray found."""
         types = self.types
         if not scene.emitters():
@@ -164,6 +197,10 @@ class PRB(PathIntegrator):
             index = f.select(s.depth == 0, types.UInt32(UNLIMITED), index)
         with api.suspend_grad():
             mis = found_weight(scene, s, _plain(si), index)
+        if lights_move:
+            # Where lights are sampled too, their motion is seen there.
+            sampled = (s.depth > 0) & ~s.prev_delta
+            si = replace(si, uv=type(si.uv)(f.select(sampled, api.detach(si.uv), si.uv)))
         radiance = scene.eval_emitter(si, index, s.active)
         return types.Color3f(f.select(s.active, s.beta * mis * radiance, 0.0))
 
@@ -171,6 +208,7 @@ class PRB(PathIntegrator):
         """Return direction and radiance / pdf of the sampled light with gradients; the density is held fixed.
 
         The point on the light stays where it is: seen from a surface that moves its direction and solid angle change.
+        For lights that move themselves see `_light_motion`.
         """
         d = ds.d
         radiance = scene.eval_emitter_direction(si, ds, active)

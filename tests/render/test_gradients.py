@@ -27,10 +27,12 @@ from gradients import (
     SPP,
     WEIGHTS,
     assign,
+    backward,
     differences,
     direction_for,
     like,
     numbers_of,
+    picture,
     scene_of,
     weighted,
 )  # fmt: skip
@@ -42,21 +44,6 @@ from luxgrad.render.render import render
 from luxgrad.render.traverse import traverse
 
 pytestmark = pytest.mark.cpu
-
-def picture(scene: Any, integrator: str) -> Any:
-    """Return the picture whose derivatives belong to the random numbers of SEED."""
-    if integrator == "path":
-        return render(scene, seed=SEED, spp=SPP)
-    return render(scene, seed=SEED + 1, seed_grad=SEED, spp=SPP)
-
-
-def backward(scene: Any, key: str, integrator: str) -> np.ndarray:
-    params = traverse(scene)
-    api.enable_grad(params[key])
-    params.update()
-    api.backward(weighted(picture(scene, integrator)))
-    return numbers_of(api.grad(params[key]))
-
 
 def forward(scene: Any, key: str, integrator: str, step: np.ndarray) -> float:
     params = traverse(scene)

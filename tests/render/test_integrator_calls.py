@@ -9,6 +9,7 @@ import pytest
 from gradients import (
     BALL,
     CASES,
+    COLOUR,
     FLOOR,
     METAL,
     PAINTED,
@@ -16,7 +17,9 @@ from gradients import (
     SEED,
     SENSOR,
     SPP,
+    TEXELS,
     WEIGHTS,
+    backward,
     differences,
     direction_for,
     like,
@@ -160,3 +163,38 @@ def test_plans_of_passes() -> None:
     sensor = load({"type": "scene", "sensor": {"type": "perspective", "fov": 40, "film": film}}).sensors()[0]
     with pytest.raises(SceneError, match="crop"):
         plan(1)
+
+
+SHINING = {"type": "area", "radiance": {"type": "rgb", "value": [8, 7, 5]}}
+TEXTURED = {"type": "area", "radiance": {"type": "bitmap", "data": TEXELS, "raw": True}}
+ABOVE = T().translate([0.3, 2.5, 0.5]).rotate([1, 0.2, 0], 80).scale(0.7)
+LIGHTS: dict[str, tuple[dict[str, Any], str]] = {
+    "rectangle": ({"type": "rectangle", "to_world": ABOVE, "emitter": SHINING}, "to_world"),
+    "textured": ({"type": "rectangle", "to_world": ABOVE, "emitter": TEXTURED}, "to_world"),
+    "disk": ({"type": "disk", "to_world": ABOVE, "emitter": SHINING}, "to_world"),
+    "sphere": ({"type": "sphere", "to_world": ABOVE, "emitter": SHINING}, "to_world"),
+    "cube": ({"type": "cube", "to_world": ABOVE, "emitter": SHINING}, "vertex_positions"),
+}
+
+
+def similarity(vertices: np.ndarray) -> np.ndarray:
+    """Return a motion of vertices that turns, grows and shifts: every triangle keeps its share of the area."""
+    offset = vertices.reshape(-1, 3) - vertices.reshape(-1, 3).mean(0)
+    moved = np.cross([0.3, -0.2, 0.5], offset) + 0.4 * offset + [0.2, -0.5, 0.3]
+    return np.asarray(moved.ravel())
+
+
+@pytest.mark.parametrize("name", LIGHTS)
+def test_replay_sees_lights_move(name: str) -> None:
+    """The light moves with its sampled points: the derivative of a picture made by sampling it alone."""
+    light, parameter = LIGHTS[name]
+    objects = {"floor": {**FLOOR, "bsdf": METAL if name == "rectangle" else COLOUR}, "lamp": light}
+    only = {"type": "direct", "emitter_samples": 1, "bsdf_samples": 0}
+    key = f"lamp.{parameter}"
+    drawn = load({"type": "scene", "integrator": only, "sensor": SENSOR, **objects}, DOUBLE)
+    value = traverse(drawn)[key]
+    step = similarity(numbers_of(value)) if name == "cube" else direction_for(value, key)
+    expected = differences(drawn, key, step)
+    assert abs(expected) > 1e-3
+    gradient = backward(scene_of(objects, "prb", 2), key, "prb")
+    assert float((gradient * step).sum()) == pytest.approx(expected, rel=1e-6)

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from lanes import DOUBLE, load
 
+from luxgrad.ad import api
 from luxgrad.jit.arrays import reduce
 from luxgrad.render.image.bitmap import Bitmap
+from luxgrad.render.render import render
 from luxgrad.render.transform import ScalarTransform4f as T
 from luxgrad.render.traverse import traverse
 
@@ -120,3 +122,18 @@ def direction_for(value: Any, key: str) -> np.ndarray:
         step[3] = 0
         step *= 0.1
     return step
+
+
+def picture(scene: Any, integrator: str) -> Any:
+    """Return the picture whose derivatives belong to the random numbers of SEED."""
+    if integrator == "path":
+        return render(scene, seed=SEED, spp=SPP)
+    return render(scene, seed=SEED + 1, seed_grad=SEED, spp=SPP)
+
+
+def backward(scene: Any, key: str, integrator: str) -> np.ndarray:
+    params = traverse(scene)
+    api.enable_grad(params[key])
+    params.update()
+    api.backward(weighted(picture(scene, integrator)))
+    return numbers_of(api.grad(params[key]))
