@@ -51,7 +51,7 @@ _TABLE: dict[str, str] = {
     ),
     "luxgrad.jit.errors": (
         "LuxgradError SceneError WrongTypeError FileFormatError MissingFileError CompileError BoundsError "
-        "OutOfMemoryError SymbolicError"
+        "FreezeError OutOfMemoryError SymbolicError"
     ),
     "luxgrad.ad.api": (
         "enable_grad disable_grad set_grad_enabled grad_enabled grad set_grad accum_grad clear_grad detach "
@@ -63,7 +63,7 @@ _TABLE: dict[str, str] = {
     "luxgrad.auto": "set_backend",
 }
 
-SUBMODULES = frozenset({"auto", "detail", "llvm", "mi", "opt", "scalar"})
+SUBMODULES = frozenset({"auto", "detail", "llvm", "mi", "opt", "scalar", "stream"})
 
 NAMES: dict[str, tuple[str, str]] = {}
 for _module, _words in _TABLE.items():

@@ -7,8 +7,11 @@ The tree, with the built-in classes each one can also be caught as::
     │   ├── WrongTypeError    (TypeError)          an argument is of a type that cannot be used there
     │   ├── FileFormatError                        a file exists but its contents are damaged or unsupported
     │   └── MissingFileError  (FileNotFoundError)  a file that was asked for is not there
+    ├── FreezeError           (RuntimeError)       a frozen function does what a replay could not repeat
     ├── CompileError          (RuntimeError)       a traced program cannot be turned into a kernel
     ├── OutOfMemoryError      (MemoryError)        no memory for an array, with the figures and the largest arrays
+    ├── MemoryBudgetError     (MemoryError)        a streamed evaluation cannot keep to the bytes it was given
+    ├── NotStreamableError    (RuntimeError)       a function cannot be computed chunk by chunk; names the operation
     ├── BoundsError           (IndexError)         a gather or scatter left its array (told under the Debug flag)
     └── SymbolicError         (RuntimeError)       a value is needed that exists only inside a recorded loop or branch
 
@@ -21,8 +24,11 @@ __all__ = [
     "BoundsError",
     "CompileError",
     "FileFormatError",
+    "FreezeError",
     "LuxgradError",
+    "MemoryBudgetError",
     "MissingFileError",
+    "NotStreamableError",
     "OutOfMemoryError",
     "SceneError",
     "SymbolicError",
@@ -50,6 +56,10 @@ class MissingFileError(SceneError, FileNotFoundError):
     """A file that was asked for does not exist; the message holds the path as it was written."""
 
 
+class FreezeError(LuxgradError, RuntimeError):
+    """A frozen function does something that replays of its launches could not repeat; the message names the line."""
+
+
 class CompileError(LuxgradError, RuntimeError):
     """A traced program cannot be turned into a kernel; the message names the user's line."""
 
@@ -63,6 +73,25 @@ class OutOfMemoryError(LuxgradError, MemoryError):
 
     requested = live = cached = reserved = limit = largest_free = 0
     top: list[dict[str, object]] = []
+
+
+class MemoryBudgetError(LuxgradError, MemoryError):
+    """A streamed evaluation needs more memory than `max_resident`; nothing was read or written.
+
+    Attributes, in bytes: `budget` (what was given) and `least` (with which it works, in the smallest chunks).
+    """
+
+    budget = least = 0
+
+
+class NotStreamableError(LuxgradError, RuntimeError):
+    """A function cannot be computed chunk by chunk.
+
+    Attributes: `op`, the operation that needs other chunks, and `line`, "file:line" of its call (None if unknown).
+    """
+
+    op = ""
+    line: str | None = None
 
 
 class BoundsError(LuxgradError, IndexError):

@@ -20,6 +20,11 @@ class Hooks:
     record: Callable[..., Any] | None = None
     custom: Callable[..., Any] | None = None  # (rule name, result, inputs, data) -> derivative node
     suspended: bool = False
+    # While a function is streamed, chunk by chunk (see `jit/stream/context.py`):
+    # (reduction, array, result type) -> the result over all chunks, None for arrays that are no chunk
+    reduce: Callable[[str, Any, Any], Any] | None = None
+    elements: Callable[[Any], int] | None = None  # array just reduced -> its elements in all chunks
+    scatter: Callable[..., bool] | None = None  # arguments of `scatter_flat` -> whether it is done already
 
 
 hooks = Hooks()

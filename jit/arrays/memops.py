@@ -212,7 +212,7 @@ def _scatter_tree(op: str, target: Any, value: Any, index: Any, active: Any) -> 
 
 def scatter_flat(op: str, target: Any, value: Any, index: Any, active: Any) -> None:
     """Scatter a flat array of the target's type."""
-    if state.replaying:
+    if state.replaying or hooks.scatter is not None and hooks.scatter(op, target, value, index, active):
         return
     if op not in ("", "permute", "add", "min", "max", "and", "or"):
         raise RuntimeError(

@@ -19,6 +19,10 @@ _COMBINE = {"add": operator.add, "mul": operator.mul, "and": operator.and_, "or"
 
 def _flat(x: Any, op: str, result: Any) -> Any:
     """Return a size-1 array of type `result` with the reduction of a flat array."""
+    if hooks.reduce is not None:
+        streamed = hooks.reduce(op, x, result)
+        if streamed is not None:
+            return streamed
     n = x._n
     r = object.__new__(result)
     r._ad = None
@@ -210,7 +214,8 @@ def mean(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False)
     if isinstance(x, ArrayBase) and not x.dtype.is_float:
         raise TypeError(f"mean(): floating-point values are needed, found {type(x).__name__}")
     total = reduce("add", x, axis, mode, keepdims)
-    number = _elements(x) / builtins.max(1, _elements(total)) if _elements(x) else 0
+    count = _elements(x)
+    number = count / builtins.max(1, _elements(total)) if count else 0
     if number == 0:
         return total * float("nan")
     return total * (1.0 / number) if isinstance(total, ArrayBase) else total / number
@@ -218,7 +223,7 @@ def mean(x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bool = False)
 
 def _elements(x: Any) -> int:
     if isinstance(x, Flat):
-        return x._n.size
+        return x._n.size if hooks.elements is None else hooks.elements(x)
     if isinstance(x, Nested):
         total = 0
         from .nested import width

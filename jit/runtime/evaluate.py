@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Callable, Iterable
 
 from ..errors import SymbolicError
 from ..ops.row import Row
@@ -13,12 +14,23 @@ from .launch import run_group
 from .utilities import fill
 
 
+class Choice(threading.local):
+    """Per thread: what picks, of the nodes asked for, those to compute (while a function is tried out for streaming)."""
+
+    pick: Callable[[Iterable[Node]], Iterable[Node]] | None = None
+
+
+choice = Choice()
+
+
 def evaluate(nodes: Iterable[Node]) -> bool:
     """Compute all nodes that have no storage yet and return whether there were any.
 
     Reductions and scatters end a kernel: what reads their result waits for the next one. Everything of one size that
     is ready shares a kernel. Raises SymbolicError for values that exist only inside a loop or branch being recorded.
     """
+    if choice.pick is not None:
+        nodes = choice.pick(nodes)
     with runtime.lock:
         roots = _unique(nodes)
         worked = False
