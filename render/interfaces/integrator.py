@@ -88,11 +88,12 @@ class SamplingIntegrator(Integrator):
 
     # Whether the passes of `samples_per_pass` draw from one stream of random numbers, as Mitsuba's do.
     continues = True
+    samples_per_pass: int | None = None
 
     def __init__(self, props: Any = None) -> None:
         super().__init__(props)
         given = None if props is None else props.get("samples_per_pass")
-        self.samples_per_pass: int | None = None if given == -1 else given
+        self.samples_per_pass = None if given == -1 else given
         if self.samples_per_pass is not None and self.samples_per_pass < 1:
             raise SceneError(f"samples_per_pass must be positive, or -1 for as many as fit, found {given}")
 
