@@ -126,11 +126,17 @@ def detach(value: Any, preserve_type: bool = True) -> Any:
 
 def replace_grad(value: Any, other: Any) -> Any:
     """Return the values of the first PyTree with the derivative nodes of the second."""
-    others = iter(list(tree.arrays(other)))
+    found = list(tree.arrays(other))
+    count = sum(1 for _ in tree.arrays(value))
+    if len(found) != count:
+        raise TypeError(f"replace_grad(): {count} arrays cannot take the derivatives of {len(found)}")
+    others = iter(found)
 
     def combine(x: Any) -> Any:
         y = next(others)
         size = max(x._n.size, y._n.size)
+        if not {x._n.size, y._n.size} <= {1, size}:
+            raise RuntimeError(f"replace_grad(): sizes {x._n.size} and {y._n.size} must be equal, or 1 to broadcast")
         return type(x).wrap(widened(type(x).wrap(x._n), size)._n, y._ad)
 
     return tree.map_arrays(combine, value)

@@ -39,6 +39,8 @@ def if_stmt(
     >>> print(dr.if_stmt((x,), x < 0, lambda x: -x, lambda x: dr.sqrt(x)))
     [4, 3]
     """
+    if not isinstance(args, (tuple, list)):
+        raise TypeError(f"if_stmt(): the arguments must be a tuple or list, found {type(args).__name__}")
     return branch_of(tuple(args), cond, true_fn, false_fn, mode, list(rv_labels))
 
 
@@ -56,6 +58,9 @@ def branch_of(
     """Return what `if_stmt` does; the last three say what the sides must not change (see `captures.Watch`)."""
     if mode not in (None, "symbolic", "evaluated", "scalar"):
         raise ValueError(f"if_stmt(): unknown mode {mode!r}; use 'symbolic', 'evaluated' or 'scalar'")
+    for name, fn in (("true_fn", true_fn), ("false_fn", false_fn)):
+        if not callable(fn):
+            raise TypeError(f"if_stmt(): {name} must be a function, found {type(fn).__name__}")
     if isinstance(cond, bool) or mode == "scalar":
         return true_fn(*args) if cond else false_fn(*args)
     if not (isinstance(cond, Flat) and cond.dtype is Bool):
@@ -77,10 +82,16 @@ def switch(
     >>> print(dr.switch(UInt32([0, 1, 1]), [lambda x: x + 1, lambda x: x * 10], Float([1, 2, 3])))
     [2, 20, 30]
     """
+    if not isinstance(targets, (dict, list, tuple)) or not all(
+        callable(f) for f in (targets.values() if isinstance(targets, dict) else targets)
+    ):
+        raise TypeError(f"switch(): the targets must be a list or dict of functions, found {type(targets).__name__}")
     keys = list(targets) if isinstance(targets, dict) else list(range(len(targets)))
     functions = [targets[k] for k in keys]
     active = named.pop("active", True)
     if isinstance(index, int):
+        if index not in keys:
+            raise IndexError(f"switch(): there is no target {index}; there are {len(keys)}: {keys[:10]}")
         return targets[index](*args, **named)
     if not isinstance(index, Flat) or index.dtype is not UInt32:
         raise TypeError(f"switch(): the index must be a UInt32 array, found {type(index).__name__}")
@@ -147,6 +158,15 @@ def _merged(masks: list[Any], functions: Sequence[Callable[..., Any]], args: tup
     return tree.map_arrays(combine, results[0])
 
 
+def _refuse_sizes(tests: list[Any], leaves: list[list[Any]], names: list[str]) -> None:
+    masks = ", ".join(str(n) for n in sorted({t.size for t in tests}))
+    results = ", ".join(str(n) for n in sorted({x._n.size for values in leaves for x in values}))
+    raise RuntimeError(
+        f"operands have incompatible sizes! The masks of the sides have size {masks}, their results size {results or 1}"
+        f"{' (' + ', '.join(names) + ')' if names else ''}. Sizes must be equal, or 1 to broadcast."
+    )
+
+
 def _record_branch(
     masks: list[Any], functions: Sequence[Callable[..., Any]], args: tuple[Any, ...], names: list[str]
 ) -> Any:
@@ -166,8 +186,12 @@ def _record_branch(
     leaves = [list(tree.arrays(r)) for r in results]
     check_results(results, leaves, names)
     tests = [m._n if outer_mask is None else (m & outer_mask)._n for m in masks]
-    size = max([*(t.size for t in tests), *(x._n.size for values in leaves for x in values)])
-    size = max([size, *(e.size for s in scopes for e in s.effects)])
+    nodes = [*tests, *(x._n for values in leaves for x in values), *(e for s in scopes for e in s.effects)]
+    size = max(n.size for n in nodes)
+    if any(n.size not in (1, size) for n in nodes):
+        for scope in reversed(scopes):
+            undo(scope)
+        _refuse_sizes(tests, leaves, names)
     body = BranchBody()
     body.scopes = tuple(scopes)
     body.outs = tuple(tuple(x._n for x in values) for values in leaves)

@@ -43,6 +43,13 @@ def while_loop(
     >>> print(power)
     [8, 16, 24]
     """
+    if not isinstance(state, (tuple, list)):
+        raise TypeError(f"while_loop(): the state must be a tuple or list of variables, found {type(state).__name__}")
+    for name, fn in (("cond", cond), ("body", body)):
+        if not callable(fn):
+            raise TypeError(f"while_loop(): {name} must be a function of the state, found {type(fn).__name__}")
+    if isinstance(labels, str) or not isinstance(labels, Sequence):
+        raise TypeError(f"while_loop(): labels must be a list of names, found {type(labels).__name__}")
     return run_loop(tuple(state), cond, body, labels, mode, max_iterations, (), ())
 
 

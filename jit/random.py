@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 from .arrays.base import ArrayBase
@@ -45,6 +46,12 @@ class PCG32:
         if isinstance(size, PCG32):
             self.state, self.inc = size.state.__copy__(), size.inc.__copy__()
             return
+        try:
+            size = operator.index(size)
+        except (TypeError, RuntimeError):
+            raise TypeError(f"PCG32(): the size must be an int, found {size!r} of type {type(size).__name__}") from None
+        if size < 1:
+            raise ValueError(f"PCG32(): the size must be at least 1, found {size}")
         kind = self.word(UInt64)
         start, sequence = _word(kind, initstate), _word(kind, initseq)
         if size > 1:

@@ -98,7 +98,12 @@ def _call_flat(row: Row, args: tuple[Any, ...]) -> Any:
     if row.mask_first:
         mask, *rest = args
         cls = common(rest) if any(isinstance(r, Flat) for r in rest) else _from_mask(mask, rest)
-        mask = mask if isinstance(mask, Flat) else wrap_literal(cls.mask, bool(mask))
+        if not isinstance(mask, Flat):
+            if not isinstance(mask, (bool, int)):
+                raise TypeError(f"{row.name}(): the mask must be a bool or a mask array, found {type(mask).__name__}")
+            mask = wrap_literal(cls.mask, bool(mask))
+        elif mask.dtype is not Bool:
+            raise TypeError(f"{row.name}(): the mask must be a mask array, found {type(mask).__name__}; compare first")
         return apply(row, (mask, *(convert(cls, r) for r in rest)))
     cls = common(list(args))
     if "i" not in row.kinds and not cls.dtype.is_float and len(args) and row.kinds == "f":
@@ -146,7 +151,12 @@ def _call_numbers(row: Row, args: tuple[Any, ...]) -> Any:
     import numpy as np
 
     if row.name == "select":
+        if not isinstance(args[0], (bool, np.bool_)):
+            raise TypeError(f"select(): the mask must be a bool or a mask array, found {type(args[0]).__name__}")
         return args[1] if args[0] else args[2]
+    for a in args:
+        if not isinstance(a, (bool, int, float, np.number, np.bool_)):
+            raise TypeError(f"{row.name}(): an array or a number is needed, found {type(a).__name__}")
     with np.errstate(all="ignore"):
         if row.kinds == "f" or any(isinstance(a, float) for a in args):
             return row.reference(np, *(np.array([float(a)]) for a in args))[0].item()

@@ -109,7 +109,13 @@ class Nested(ArrayBase):
             rest = key[1:]
             item = self[key[0]]
             return item[rest if len(rest) > 1 else rest[0]] if rest else item
-        return self._c[key]
+        try:
+            return self._c[key]
+        except IndexError:
+            raise self._no_component(key) from None
+
+    def _no_component(self, key: Any) -> IndexError:
+        return IndexError(f"{type(self).__name__}: component {key} was asked for, there are {len(self._c)} (from 0)")
 
     def __setitem__(self, key: Any, value: Any) -> None:
         from .functions import select

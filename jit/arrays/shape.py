@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -193,19 +194,38 @@ def _reordered(x: Any, index: Any) -> Any:
 def reverse(x: Any, axis: int | None = None) -> Any:
     """Return the elements in reverse order (of a tensor: along `axis`, the first by default)."""
     if isinstance(x, ArrayBase) and not isinstance(x, (Flat, Nested)):
-        axis = 0 if axis is None else axis % len(x.shape)
+        axis = 0 if axis is None else _axis(axis, x, "reverse")
         key: tuple[Any, ...] = (slice(None),) * axis + (slice(None, None, -1),)
         return x[key]
     return _reordered(x, lambda c: c._n.size - 1 - arange(c.ns.flat(UInt32), c._n.size))
 
 
+def _axis(axis: Any, x: Any, name: str) -> int:
+    rank = len(x.shape)
+    if not isinstance(axis, int) or not -rank <= axis < rank:
+        raise RuntimeError(f"{name}(): axis {axis} is out of range for {rank} dimensions")
+    return axis % rank
+
+
+def _times(count: Any, name: str) -> int:
+    try:
+        times = operator.index(count)
+    except (TypeError, RuntimeError):
+        raise TypeError(f"{name}(): the count must be an int, found {count!r} of type {type(count).__name__}") from None
+    if times < 0:
+        raise ValueError(f"{name}(): the count must not be negative, found {times}")
+    return times
+
+
 def tile(x: Any, count: int) -> Any:
     """Return the whole array repeated `count` times: x0 x1 x0 x1 ..."""
+    count = _times(count, "tile")
     return _reordered(x, lambda c: arange(c.ns.flat(UInt32), c._n.size * count) % max(1, c._n.size))
 
 
 def repeat(x: Any, count: int) -> Any:
     """Return every element repeated `count` times: x0 x0 x1 x1 ..."""
+    count = _times(count, "repeat")
     return _reordered(x, lambda c: arange(c.ns.flat(UInt32), c._n.size * count) // max(1, count))
 
 
@@ -215,7 +235,9 @@ def take(x: Any, index: Any, axis: int = 0) -> Any:
         return x[index]
     if isinstance(x, Nested):
         return x[index] if axis == 0 else _reordered(x, lambda c: index)
-    return x[(slice(None),) * (axis % len(x.shape)) + (index,)]
+    if not isinstance(x, ArrayBase):
+        raise TypeError(f"take(): an array is needed, found {type(x).__name__}")
+    return x[(slice(None),) * _axis(axis, x, "take") + (index,)]
 
 
 def slice_(value: Any, index: int) -> Any:
@@ -243,6 +265,8 @@ def meshgrid(*args: Any, indexing: str = "xy") -> tuple[Any, ...]:
         raise ValueError(f"meshgrid(): indexing must be 'xy' or 'ij', found '{indexing}'")
     total = 1
     for a in args:
+        if not isinstance(a, Flat):
+            raise TypeError(f"meshgrid(): flat arrays are needed, found {type(a).__name__}")
         total *= a._n.size
     order = range(len(args)) if indexing == "xy" else range(len(args) - 1, -1, -1)
     results: dict[int, Any] = {}
