@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from ..jit.arrays import functions as f
 from ..jit.arrays import reduce
 from ..jit.arrays.create import opaque
+from ..jit.arrays.flat import convert
+from ..jit.dtypes import Float64
 from .base import Flats, Optimizer, States
 
 __all__ = ["Adam", "AdamW"]
@@ -38,10 +41,10 @@ class Adam(Optimizer):
         epsilon: float = 1e-8, mask_updates: bool = False, uniform: bool = False, amsgrad: bool = False,
     ) -> None:
         for name, value in (("beta_1", beta_1), ("beta_2", beta_2)):
-            if not 0.0 <= value < 1.0:
-                raise ValueError(f"{type(self).__name__}: {name} must lie in [0, 1), found {value}")
-        if not epsilon > 0.0:
-            raise ValueError(f"{type(self).__name__}: epsilon must be above 0, found {epsilon}")
+            if not isinstance(value, (int, float)) or not 0.0 <= value < 1.0:
+                raise ValueError(f"{type(self).__name__}: {name} must lie in [0, 1), found {value!r}")
+        if not isinstance(epsilon, (int, float)) or not epsilon > 0.0:
+            raise ValueError(f"{type(self).__name__}: epsilon must be above 0, found {epsilon!r}")
         self.beta_1, self.beta_2, self.epsilon = float(beta_1), float(beta_2), float(epsilon)
         self.uniform, self.amsgrad = uniform, amsgrad
         super().__init__(lr, params, mask_updates=mask_updates)
@@ -50,10 +53,10 @@ class Adam(Optimizer):
         return tuple(opaque(type(x), 0.0, len(x)) for _ in range(3 if self.amsgrad else 2))
 
     def _move(
-        self, values: Flats, gradients: Flats, states: States, rate: Any, steps: int
+        self, values: Flats, gradients: Flats, states: States, rate: Any, steps: Any
     ) -> tuple[Flats, States]:
         a, b = self.beta_1, self.beta_2
-        scaled = rate * self._number(type(rate), (1.0 - b**steps) ** 0.5 / (1.0 - a**steps))
+        scaled = rate * convert(type(rate), f.sqrt(_decayed(b, steps)) / _decayed(a, steps))
         means = [a * s[0] + (1.0 - a) * g for s, g in zip(states, gradients, strict=True)]
         squares = [b * s[1] + (1.0 - b) * (g * g) for s, g in zip(states, gradients, strict=True)]
         scales = self._largest(squares) if self.uniform else squares
@@ -80,6 +83,13 @@ class Adam(Optimizer):
 
     def _describe(self) -> dict[str, Any]:
         return {"beta": (self.beta_1, self.beta_2), "epsilon": self.epsilon}
+
+
+def _decayed(beta: float, steps: Any) -> Any:
+    """Return 1 - beta^steps in double precision: in single it has no digits left when beta is close to 1."""
+    if beta == 0.0:
+        return steps.ns.flat(Float64)(1.0)
+    return 1.0 - f.exp2(convert(steps.ns.flat(Float64), steps) * math.log2(beta))
 
 
 class AdamW(Adam):

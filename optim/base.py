@@ -13,6 +13,7 @@ from ..jit.arrays.base import ArrayBase
 from ..jit.arrays.create import opaque
 from ..jit.arrays.functions import select
 from ..jit.arrays.memops import evaluate_all
+from ..jit.dtypes import UInt32
 from ..jit.trace import LITERAL
 
 __all__ = ["Flats", "Optimizer", "Parameter", "States"]
@@ -25,13 +26,14 @@ States = list[tuple[Any, ...]]
 class Parameter:
     """One optimised value: the array users see, its own learning rate if it has one, its state, the steps taken.
 
+    Steps are counted in an array in memory (UInt32, size 1), so that a frozen function that takes steps can be replayed.
     `state` holds one tuple per flat array of `value` (a colour has three): what the rule remembers of that array.
     """
 
     value: Any
     learning_rate: Any = None
     state: States = field(default_factory=list)
-    steps: int = 0
+    steps: Any = None
 
 
 class Optimizer(MutableMapping[str, Any], ABC):
@@ -56,7 +58,13 @@ class Optimizer(MutableMapping[str, Any], ABC):
     # The dictionary ------------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: str) -> Any:
-        return self._parameters[key].value
+        return self._parameter(key).value
+
+    def _parameter(self, key: Any) -> Parameter:
+        found = self._parameters.get(key) if isinstance(key, str) else None
+        if found is None:
+            raise KeyError(f'{self._name}: no parameter is called "{key}"; there are {", ".join(self) or "none"}')
+        return found
 
     def __setitem__(self, key: str, value: Any) -> None:
         if not isinstance(key, str):
@@ -78,6 +86,7 @@ class Optimizer(MutableMapping[str, Any], ABC):
             self.reset(key)
 
     def __delitem__(self, key: str) -> None:
+        self._parameter(key)
         del self._parameters[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -93,7 +102,14 @@ class Optimizer(MutableMapping[str, Any], ABC):
         """Store all (name, value) pairs; of scene parameters only those that can be differentiated."""
         flags = getattr(params, "flags", None)
         pairs = params.items() if hasattr(params, "items") else params
-        for key, value in list(pairs):
+        try:
+            pairs = [(key, value) for key, value in pairs]
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"{self._name}: a dict of arrays, scene parameters or (name, value) pairs are needed, "
+                f"found {type(params).__name__}"
+            ) from None
+        for key, value in pairs:
             if flags is None or (_differentiable(flags(key)) and _is_float(value)):
                 self[key] = value
         for key, value in values.items():
@@ -103,7 +119,7 @@ class Optimizer(MutableMapping[str, Any], ABC):
 
     def learning_rate(self, key: str | None = None) -> Any:
         """Return the common learning rate, or that of a parameter: None where it has none of its own."""
-        return self._lr if key is None else self._parameters[key].learning_rate
+        return self._lr if key is None else self._parameter(key).learning_rate
 
     def set_learning_rate(self, value: Any = None, /, **rates: Any) -> None:
         """Set the common learning rate, or those of the parameters a dictionary or keywords name (None: the common)."""
@@ -112,8 +128,7 @@ class Optimizer(MutableMapping[str, Any], ABC):
         elif value is not None:
             self._lr = _checked_rate(value)
         for key in rates:
-            if key not in self._parameters:
-                raise KeyError(f'{self._name}: no parameter is called "{key}"; there are {", ".join(self) or "none"}')
+            self._parameter(key)
         for key, rate in rates.items():
             self._parameters[key].learning_rate = None if rate is None else _checked_rate(rate)
 
@@ -122,9 +137,9 @@ class Optimizer(MutableMapping[str, Any], ABC):
     def reset(self, key: str | None = None) -> None:
         """Forget what the rule remembers of one parameter, or of all; values stay."""
         for name in self._parameters if key is None else (key,):
-            p = self._parameters[name]
+            p = self._parameter(name)
             p.state = [self._start(x) for x in tree.arrays(p.value)]
-            p.steps = 0
+            p.steps = _count(p.value, 0)
 
     def step(self, *, eval: bool = True, grad_scale: Any = None, active: Any = None) -> None:
         """Move all parameters against their gradients, which are multiplied by `grad_scale` first and then cleared.
@@ -134,10 +149,10 @@ class Optimizer(MutableMapping[str, Any], ABC):
         """
         self._numbers.clear()
         for p in self._parameters.values():
-            p.steps += 1
+            p.steps = p.steps + 1
             self._step(p, grad_scale, active)
         if eval:
-            evaluate_all([x for p in self._parameters.values() for x in tree.arrays((p.value, p.state))])
+            evaluate_all([x for p in self._parameters.values() for x in tree.arrays((p.value, p.state, p.steps))])
 
     def _step(self, p: Parameter, grad_scale: Any, active: Any) -> None:
         old = list(tree.arrays(ad.detach(p.value)))
@@ -177,11 +192,11 @@ class Optimizer(MutableMapping[str, Any], ABC):
 
     @abstractmethod
     def _move(
-        self, values: Flats, gradients: Flats, states: States, rate: Any, steps: int
+        self, values: Flats, gradients: Flats, states: States, rate: Any, steps: Any
     ) -> tuple[Flats, States]:
         """Return the new flat arrays of one parameter and their new states.
 
-        `rate`, the learning rate, is an array of size 1; `steps` counts from 1.
+        `rate`, the learning rate, is an array of size 1; `steps`, of size 1 and type UInt32, counts from 1.
         """
 
     def _describe(self) -> dict[str, Any]:
@@ -196,7 +211,7 @@ class Optimizer(MutableMapping[str, Any], ABC):
 
         out: dict[str, Any] = {}
         for key, p in self._parameters.items():
-            out[f"{key}|steps"] = np.array(p.steps)
+            out[f"{key}|steps"] = np.array(int(p.steps[0]))
             for i, x in enumerate(tree.arrays(p.value)):
                 out[f"{key}|value|{i}"] = x.numpy().copy()
             for i, state in enumerate(p.state):
@@ -212,7 +227,7 @@ class Optimizer(MutableMapping[str, Any], ABC):
         if wrong:
             raise ValueError(f"{self._name}: the saved state belongs to other parameters or another rule ({wrong[0]})")
         for key, p in self._parameters.items():
-            p.steps = int(arrays[f"{key}|steps"])
+            p.steps = _count(p.value, int(arrays[f"{key}|steps"]))
             flats = iter([_stored(x, arrays[f"{key}|value|{i}"]) for i, x in enumerate(tree.arrays(p.value))])
             p.value = _rebuilt(p.value, flats)
             ad.enable_grad(p.value)
@@ -259,6 +274,12 @@ def _is_float(value: Any) -> bool:
 def _rebuilt(value: Any, flats: Iterator[Any]) -> Any:
     """Return a value of the same structure made of other flat arrays."""
     return tree.map_arrays(lambda _: next(flats), value)
+
+
+def _count(value: Any, steps: int) -> Any:
+    """Return a number of steps as an array in memory."""
+    first = next(tree.arrays(value))
+    return opaque(first.ns.detached.flat(UInt32), steps)
 
 
 def _stored(like: Any, array: Any) -> Any:

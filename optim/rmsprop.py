@@ -22,10 +22,10 @@ class RMSProp(Optimizer):
         self, lr: Any, params: Mapping[str, Any] | None = None, *, alpha: float = 0.99, epsilon: float = 1e-8,
         mask_updates: bool = False,
     ) -> None:
-        if not 0.0 <= alpha < 1.0:
-            raise ValueError(f"RMSProp: alpha must lie in [0, 1), found {alpha}")
-        if not epsilon > 0.0:
-            raise ValueError(f"RMSProp: epsilon must be above 0, found {epsilon}")
+        if not isinstance(alpha, (int, float)) or not 0.0 <= alpha < 1.0:
+            raise ValueError(f"RMSProp: alpha must lie in [0, 1), found {alpha!r}")
+        if not isinstance(epsilon, (int, float)) or not epsilon > 0.0:
+            raise ValueError(f"RMSProp: epsilon must be above 0, found {epsilon!r}")
         self.alpha, self.epsilon = float(alpha), float(epsilon)
         super().__init__(lr, params, mask_updates=mask_updates)
 
@@ -33,7 +33,7 @@ class RMSProp(Optimizer):
         return (opaque(type(x), 0.0, len(x)),)
 
     def _move(
-        self, values: Flats, gradients: Flats, states: States, rate: Any, steps: int
+        self, values: Flats, gradients: Flats, states: States, rate: Any, steps: Any
     ) -> tuple[Flats, States]:
         squares = [self.alpha * v + (1.0 - self.alpha) * (g * g) for (v,), g in zip(states, gradients, strict=True)]
         moved = [

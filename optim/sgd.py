@@ -22,8 +22,8 @@ class SGD(Optimizer):
         self, lr: Any, params: Mapping[str, Any] | None = None, *, momentum: float = 0.0, nesterov: bool = False,
         mask_updates: bool = False,
     ) -> None:
-        if not 0.0 <= momentum < 1.0:
-            raise ValueError(f"SGD: momentum must lie in [0, 1), found {momentum}")
+        if not isinstance(momentum, (int, float)) or not 0.0 <= momentum < 1.0:
+            raise ValueError(f"SGD: momentum must lie in [0, 1), found {momentum!r}")
         if nesterov and momentum == 0.0:
             raise ValueError("SGD: nesterov=True needs a momentum above 0")
         self.momentum = float(momentum)
@@ -34,7 +34,7 @@ class SGD(Optimizer):
         return (opaque(type(x), 0.0, len(x)),) if self.momentum else ()
 
     def _move(
-        self, values: Flats, gradients: Flats, states: States, rate: Any, steps: int
+        self, values: Flats, gradients: Flats, states: States, rate: Any, steps: Any
     ) -> tuple[Flats, States]:
         if not self.momentum:
             return [x - rate * g for x, g in zip(values, gradients, strict=True)], states

@@ -15,7 +15,12 @@ S = TypeVar("S", bound="_Transform")
 
 def _vector(value: ArrayLike, size: int, what: str) -> Array:
     """Return `value` as `size` doubles; one number is repeated."""
-    array = np.asarray(value, dtype=np.float64).reshape(-1)
+    try:
+        array = np.asarray(value, dtype=np.float64).reshape(-1)
+    except (TypeError, ValueError):
+        raise TypeError(f"{what}: expected {size} numbers, found {type(value).__name__}") from None
+    if value is None:
+        raise TypeError(f"{what}: expected {size} numbers, found None")
     if array.size == 1:
         array = np.repeat(array, size)
     if array.size != size:
@@ -34,7 +39,10 @@ class _Transform:
         if source is None:
             array: Array = np.eye(self.size)
         else:
-            array = np.array(source, dtype=np.float64)
+            try:
+                array = np.array(source, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise TypeError(f"{type(self).__name__}: a matrix is needed, found {type(matrix).__name__}") from None
             if array.ndim == 3 and array.shape[2] == 1:
                 array = array[:, :, 0]
         if array.shape != (self.size, self.size):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from luxgrad.jit.arrays.base import ArrayBase
+from luxgrad.jit.errors import WrongTypeError
 from luxgrad.mi.state import current_types
 from luxgrad.mi.transform import ArrayTransform
 from luxgrad.render.render import render
@@ -24,6 +25,8 @@ def load_file(
     **parameters: Any,
 ) -> Any:
     """Return what an XML file describes, for the current variant; keywords replace `$name` in the file."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise WrongTypeError(f"mi.load_file(): the name of a file is needed, found {type(path).__name__}")
     types = current_types("mi.load_file()")
     options: dict[str, Any] = {"parallel": parallel, "optimize": optimize, "tolerant": tolerant, **parameters}
     return loader.load_file(os.fspath(path), types=types, **options)
@@ -33,6 +36,8 @@ def load_string(
     string: str, parallel: bool = True, optimize: bool = True, tolerant: bool | None = None, **parameters: Any
 ) -> Any:
     """Return what XML text describes, for the current variant; keywords replace `$name` in the text."""
+    if not isinstance(string, (str, bytes)):
+        raise WrongTypeError(f"mi.load_string(): XML text is needed, found {type(string).__name__}")
     types = current_types("mi.load_string()")
     options: dict[str, Any] = {"parallel": parallel, "optimize": optimize, "tolerant": tolerant, **parameters}
     return loader.load_string(string, types=types, **options)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+from ...jit.errors import SceneError
 from .object import Object
 
 
@@ -18,6 +19,10 @@ class Sampler(Object):
         super().__init__(props)
         self.sample_count: int = props["sample_count"]
         self.base_seed: int = props["seed"]
+        if self.sample_count < 1:
+            raise SceneError(f"sample_count must be at least 1, found {self.sample_count}")
+        if not 0 <= self.base_seed < 1 << 32:
+            raise SceneError(f"seed must lie in 0 .. 2^32 - 1, found {self.base_seed}")
         self.wavefront_size = 0
 
     def clone(self) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...jit.errors import SceneError
 from .object import Object
 from .records import Ray
 
@@ -25,6 +26,8 @@ class Sensor(Object):
             self._sampler = create("sampler", "independent", {}, props, "sampler")
         self.shutter_open: float = props["shutter_open"]
         self.shutter_open_time: float = props["shutter_close"] - props["shutter_open"]
+        if not self.shutter_open_time >= 0.0:
+            raise SceneError(f"shutter_close is {props['shutter_close']}, before shutter_open, {props['shutter_open']}")
 
     def film(self) -> Any:
         """Return the film."""
