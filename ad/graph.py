@@ -86,12 +86,13 @@ class ScopeState:
 class State:
     """Derivative state of one thread."""
 
-    __slots__ = ("scopes", "boundary", "recorded", "captures", "postponed")
+    __slots__ = ("scopes", "boundary", "recorded", "captures", "postponed", "frozen")
 
     def __init__(self) -> None:
         self.scopes: tuple[ScopeState, ...] = ()
         self.boundary = 0  # traversals stop at nodes older than this (isolate_grad)
         self.recorded = 0  # nodes made so far
+        self.frozen = 0  # while a frozen function is recorded: its first node; older ones are leaves to it
         # Per loop being probed: its first node, older ones it reads.
         self.captures: tuple[tuple[int, dict[int, ADNode]], ...] = ()
         self.postponed: dict[int, ADNode] | None = None  # nodes beyond the boundary that received gradients

@@ -14,6 +14,7 @@ from ..jit.arrays.create import arange, full
 from ..jit.arrays.memops import scatter_add
 from ..jit.control import outside
 from ..jit.dtypes import UInt32
+from ..jit.errors import FreezeError
 from .graph import ADNode, ScopeState, dependents, here
 from .widen import widened
 
@@ -132,6 +133,8 @@ def backward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:
             rule = node.rule
             if rule is None:
                 continue
+            if index < state.frozen:
+                raise FreezeError(_OUTSIDE.format(kind="gradient"))
             grad = node.grad
             if grad is not None:
                 size = node.value.size
@@ -158,6 +161,13 @@ def inner_boundary() -> Iterator[dict[int, ADNode]]:
         yield found
     finally:
         here().postponed = before
+
+
+_OUTSIDE = (
+    "a {kind} crosses the border of a frozen function: what it reached was computed from differentiable arrays before "
+    "the call, and replays would not go there. Pass the differentiable arrays themselves and compute with them inside, or "
+    "detach() what you pass"
+)
 
 
 class _Cut:
@@ -226,6 +236,8 @@ def forward_into(targets: Iterable[ADNode], flags: ADFlag, keep: bool = False) -
 
 
 def _pull(node: ADNode) -> None:
+    if node.index < here().frozen:
+        raise FreezeError(_OUTSIDE.format(kind="tangent"))
     tangent = node.rule.forward(node)  # type: ignore[union-attr]
     if tangent is not None:
         node.grad = tangent.__copy__() if node.grad is None else node.grad + tangent

@@ -59,6 +59,7 @@ _TABLE: dict[str, str] = {
         "suspend_grad resume_grad isolate_grad ADFlag"
     ),
     "luxgrad.ad.custom": "CustomOp custom",
+    "luxgrad.ad.freeze.function": "freeze FrozenFunction",
     "luxgrad.ad.check": "check_grad GradientError GradientReport",
     "luxgrad.auto": "set_backend",
 }

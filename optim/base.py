@@ -47,6 +47,8 @@ class Optimizer(MutableMapping[str, Any], ABC):
     A rule is a class with `_start` and `_move`; see `sgd.py`.
     """
 
+    frozen_skip = ("_numbers",)  # filled anew by every step
+
     def __init__(self, lr: Any, params: Mapping[str, Any] | None = None, *, mask_updates: bool = False) -> None:
         self._lr = _checked_rate(lr)
         self.mask_updates = mask_updates

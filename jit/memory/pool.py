@@ -29,10 +29,11 @@ _FEED = 1 << 18  # bytes of a large block that is made space for slabs
 class Buffer:
     """Elements in memory: a block of a pool, to which it returns with the last reference, or memory of an `owner`."""
 
-    __slots__ = ("ptr", "nbytes", "block", "owner", "pool", "__weakref__")
+    __slots__ = ("ptr", "nbytes", "block", "owner", "pool", "born", "__weakref__")
 
     def __init__(self, ptr: int, nbytes: int, block: int, owner: Any, pool: Pool | None = None) -> None:
         self.ptr, self.nbytes, self.block, self.owner, self.pool = ptr, nbytes, block, owner, pool
+        self.born = pool.serial if pool is not None else 0  # how many blocks the pool had given out by then
 
     @property
     def foreign(self) -> bool:
@@ -84,6 +85,7 @@ class Pool:
         self.arenas = 0  # bytes in arenas of frozen functions, part of `live`
         self.live = self.live_peak = self.reserved = self.reserved_peak = 0
         self.n_alloc = self.n_hit = self.n_os = self.n_flush = 0
+        self.serial = 0  # blocks given out since the start
 
     def block_size(self, nbytes: int) -> int:
         """Return the bytes really taken for a request: steps of the alignment, eight per octave below 4 KiB."""
@@ -102,6 +104,7 @@ class Pool:
             self.busy = True
             try:
                 self.n_alloc += 1
+                self.serial += 1
                 if self.parked:
                     self._drain()
                 ptr = self._take(block)

@@ -124,7 +124,11 @@ class Runtime:
         job = threads.submit(launch.kernel.address, args, launch.packets, launch.chunk, main + (tail != 0), tail)
         flights = self.in_flight
         flights.append((job, launch))
-        done = threads.completed
+        self.forget_finished()
+
+    def forget_finished(self) -> None:
+        """Let go of what finished launches have kept alive."""
+        flights, done = self.in_flight, self.threads.completed
         while flights and flights[0][0] <= done:
             flights.popleft()
 

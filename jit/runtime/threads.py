@@ -212,6 +212,34 @@ end:
   ret void
 }}
 
+define void @submit_all(ptr %shared, ptr %table, i64 %count) {{
+entry:
+  br label %loop
+loop:
+  %k = phi i64 [ 0, %entry ], [ %k1, %body ]
+  %more = icmp ult i64 %k, %count
+  br i1 %more, label %body, label %end
+body:
+  %at = mul i64 %k, 6
+  %row = getelementptr i64, ptr %table, i64 %at
+  %fn = load ptr, ptr %row
+  %r1 = getelementptr i64, ptr %row, i64 1
+  %args = load ptr, ptr %r1
+  %r2 = getelementptr i64, ptr %row, i64 2
+  %packets = load i64, ptr %r2
+  %r3 = getelementptr i64, ptr %row, i64 3
+  %chunk = load i64, ptr %r3
+  %r4 = getelementptr i64, ptr %row, i64 4
+  %chunks = load i64, ptr %r4
+  %r5 = getelementptr i64, ptr %row, i64 5
+  %tail = load ptr, ptr %r5
+  call void @submit(ptr %shared, ptr %fn, ptr %args, i64 %packets, i64 %chunk, i64 %chunks, ptr %tail)
+  %k1 = add i64 %k, 1
+  br label %loop
+end:
+  ret void
+}}
+
 define void @wait(ptr %shared, i64 %job) {{
 entry:
   %cp = getelementptr i64, ptr %shared, i64 {COMPLETED}
@@ -242,7 +270,7 @@ def _module() -> CompiledModule:
         SLEEPERS=_SLEEPERS, FN=_FN, ARGS=_ARGS, PACKETS=_PACKETS, CHUNK=_CHUNK, CHUNKS=_CHUNKS, TAIL=_TAIL,
         NEXT=_NEXT, DONE=_DONE, RINGLESS=RING - 1,
     )  # fmt: skip
-    return compile_ir(text, "threads", ("worker", "submit", "wait"), sroa=False)
+    return compile_ir(text, "threads", ("worker", "submit", "submit_all", "wait"), sroa=False)
 
 
 class ThreadPool:
@@ -257,6 +285,7 @@ class ThreadPool:
         self._submit = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, word, word, word, pointer)(
             module.address("submit")
         )
+        self._submit_all = ctypes.CFUNCTYPE(None, pointer, pointer, word)(module.address("submit_all"))
         self._wait = ctypes.CFUNCTYPE(None, pointer, word)(module.address("wait"))
         self._worker = ctypes.CFUNCTYPE(None, pointer, word)(module.address("worker"))
         self._words = (word * 64).from_address(self.shared)
@@ -280,6 +309,11 @@ class ThreadPool:
     def submit(self, fn: int, args: int, packets: int, chunk: int, chunks: int, tail: int) -> int:
         """Give in a job and return its number; `tail`: arguments of one more packet at the end, or 0."""
         self._submit(self.shared, fn, args, packets, chunk, chunks, tail)
+        return self.submitted
+
+    def submit_all(self, table: int, count: int) -> int:
+        """Give in jobs from a table of rows of six words (as `submit`'s arguments) and return the last one's number."""
+        self._submit_all(self.shared, table, count)
         return self.submitted
 
     def wait(self, job: int) -> None:

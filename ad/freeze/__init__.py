@@ -1,0 +1,1 @@
+"""Frozen functions: `freeze` records what a function launches and replays it with other arrays."""

@@ -1,0 +1,251 @@
+"""`freeze`: functions whose launches are recorded once and replayed with other arrays."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, overload
+
+from ...jit.arrays.flat import Flat
+from ...jit.errors import FreezeError
+from ...jit.flags import JitFlag, flag
+from ...jit.freeze.recorder import Recorder
+from ...jit.freeze.replay import Replay
+from ...jit.runtime.engine import runtime
+from ...jit.runtime.evaluate import evaluate
+from ...jit.trace import recording
+from ..graph import ADNode, here, new_index
+from .entry import Entering
+from .recipe import Entry, Kitchen, Lost, Recipe, apply, lost
+from .snapshot import Differ, Snap, leaves, snapshot
+from .walk import FLAT
+
+_SIZES = 8  # recordings kept per structure, one for each combination of sizes
+
+
+class Recording:
+    """One recorded call for one combination of sizes: its launches, and how its result and changes are made."""
+
+    def __init__(self, replay: Replay, recipe: Recipe, result: Any, changes: list[Any], gradients: list[Any]) -> None:
+        self.replay, self.recipe, self.result = replay, recipe, result
+        self.changes, self.gradients = changes, gradients
+        # The usual case: one array comes back, and nothing else happens.
+        self.simple = result[0] == "flat" and result[1][2] is None and not changes and not gradients
+
+    def play(self, entry: Entry) -> Any:
+        """Launch everything, change what the function changes, and return its result."""
+        buffers = self.replay.run(entry.buffers)
+        kitchen = Kitchen(self.recipe, entry, buffers)
+        if self.simple:
+            return kitchen.flat(self.result[1])
+        result = kitchen.value(self.result)
+        values = [None if how is None else kitchen.value(how) for _, how in self.changes]
+        gradients = [None if how is None else kitchen.flat(how) for _, how in self.gradients]
+        for (change, _), value in zip(self.changes, values, strict=True):
+            apply(change, value, entry)
+        for (number, _), gradient in zip(self.gradients, gradients, strict=True):
+            entry.ads[number].grad = gradient
+        return result
+
+
+class FrozenFunction:
+    """A function that is recorded when it meets a new structure of inputs, and replayed when it knows it.
+
+    Made by `freeze`, which tells what counts. `n_recordings` is how many structures of inputs it was recorded for so
+    far (other sizes do not count), `n_cached_recordings` how many are kept, `clear()` forgets them.
+    """
+
+    def __init__(
+        self, fn: Callable[..., Any], state_fn: Callable[..., Any] | None, limit: int | None, warn_after: int,
+        auto_opaque: bool, enabled: bool,
+    ) -> None:  # fmt: skip
+        functools.update_wrapper(self, fn)
+        self.name = getattr(fn, "__name__", type(fn).__name__)
+        self.fn, self.state_fn, self.limit, self.warn_after = fn, state_fn, limit, warn_after
+        self.auto_opaque, self.enabled = auto_opaque, enabled
+        self.clear()
+        self.n_recordings = 0
+
+    def clear(self) -> None:
+        """Forget all recordings and the memory and constants they hold."""
+        self._known: OrderedDict[Any, OrderedDict[tuple[int, ...], Recording]] = OrderedDict()
+        self._opaque: dict[Any, frozenset[int]] = {}  # per structure: arrays whose constant value does not count
+        self._literals: dict[Any, tuple[Any, ...]] = {}  # per structure: the constants of the latest recording
+
+    @property
+    def n_cached_recordings(self) -> int:
+        """Return how many recordings are kept."""
+        return len(self._known)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self.__call__, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.enabled or runtime.recorder is not None or recording.scopes or not flag(JitFlag.KernelFreezing):
+            return self.fn(*args, **kwargs)
+        roots: list[Any] = [args, kwargs, self.fn]
+        if self.state_fn is not None:
+            roots.append(self.state_fn(*args, **kwargs))
+        with runtime.lock:
+            entering = Entering(roots)
+            structure = entering.structure
+            key, sizes = entering.finish(self._opaque.get(structure))
+            variants = self._known.get(key)
+            if variants is None and self.auto_opaque and structure in self._literals:
+                changed = entering.changed(self._literals[structure])
+                if changed:
+                    self._opaque[structure] = changed | self._opaque.get(structure, frozenset())
+                    key, sizes = entering.finish(self._opaque[structure])
+                    variants = self._known.get(key)
+            if variants is not None:
+                known = variants.get(sizes)
+                if known is not None:
+                    self._known.move_to_end(key)
+                    return known.play(entering.entry)
+            self._literals[structure] = entering.literals
+            with entering.substituted():
+                made, result = self._record(entering.entry, args, kwargs)
+            if made is not None:
+                self._keep(key, sizes, made)
+            return result
+
+    def _keep(self, key: Any, sizes: tuple[int, ...], made: Recording) -> None:
+        new = key not in self._known
+        variants = self._known.setdefault(key, OrderedDict())
+        variants[sizes] = made
+        if len(variants) > _SIZES:
+            variants.popitem(last=False)
+        if new:
+            self.n_recordings += 1
+            if self.n_recordings == self.warn_after + 1:
+                warnings.warn(
+                    f"frozen function '{self.name}' was recorded {self.n_recordings} times: an argument changes at "
+                    "every call that counts as part of the program, such as a Python number. Pass numbers that change "
+                    "as arrays in memory (opaque).",
+                    stacklevel=4,
+                )
+        while self.limit is not None and len(self._known) > self.limit:
+            self._known.popitem(last=False)
+
+    def _record(self, entry: Entry, args: Any, kwargs: Any) -> tuple[Recording | None, Any]:
+        """Call the function once while its launches are noted; return the recording and the result."""
+        name = self.name
+        seen: dict[int, Any] = {}
+        before = snapshot(entry.roots, seen)
+        if [s.value for s in leaves(before)] != [] and any(
+            a.value is not b for a, b in zip(leaves(before), entry.leaves, strict=True)
+        ):
+            raise RuntimeError(f"frozen function '{name}': its arrays were listed in two different orders")
+        gradients_before = [a.grad._n if a.grad is not None else None for a in entry.ads]
+        recorder = Recorder(name, entry.buffers)
+        started = new_index()
+        runtime.recorder, here().frozen = recorder, started
+        try:
+            result = self.fn(*args, **kwargs)
+            roots = [*entry.roots[:3], *([self.state_fn(*args, **kwargs)] if self.state_fn is not None else [])]
+            after_result, after = snapshot(result, {}), snapshot(roots, {})
+            _evaluate([after_result, after], entry.ads)
+            after_result, after = snapshot(result, {}), snapshot(roots, {})
+        finally:
+            runtime.recorder, here().frozen = None, 0
+        recipe = Recipe(name, recorder, entry, started)
+        places = _places(before)
+        how = recipe.value(after_result, places)
+        differ = Differ(before, after, frozenset({3}))
+        changes = [(c, None if c.snap is None else recipe.value(c.snap, places)) for c in differ.changes]
+        gradients = []
+        for k, (a, old) in enumerate(zip(entry.ads, gradients_before, strict=True)):
+            new = a.grad._n if a.grad is not None else None
+            if new is not old:
+                gradients.append((k, None if a.grad is None else recipe.array(a.grad)))
+        _lose_derivatives(name, started, entry, [after_result, *(c.snap for c in differ.changes if c.snap is not None)])
+        replay = Replay(recorder.notes, recorder.slots, recipe.results)
+        recipe.finish()
+        return Recording(replay, recipe, how, changes, gradients), result
+
+
+def _evaluate(snaps: list[Snap], ads: list[ADNode]) -> None:
+    """Compute everything that leaves the function: results, changed arrays, gradients."""
+    wanted = [a.grad._n for a in ads if a.grad is not None]
+    for snap in snaps:
+        for one in leaves(snap):
+            wanted.append(one.node)
+            if one.ad is not None and one.ad.grad is not None:
+                wanted.append(one.ad.grad._n)
+    evaluate(wanted)
+
+
+def _places(before: Snap) -> dict[int, Any]:
+    """Return where the objects below the roots are, by identity."""
+    found: dict[int, Any] = {}
+    stack: list[tuple[Snap, Any]] = [(before, ())]
+    while stack:
+        snap, path = stack.pop()
+        if snap.below or snap.kind == FLAT or type(snap.value) in (list, dict) or hasattr(snap.value, "__dict__"):
+            found.setdefault(id(snap.value), path)
+        stack += [(child, (*path, step)) for step, child in snap.below]
+    return found
+
+
+def _lose_derivatives(name: str, started: int, entry: Entry, snaps: list[Snap]) -> None:
+    """Give what left the function the derivative nodes that replays give it, so that the first call is like others."""
+    made: dict[int, Any] = {}
+    for snap in snaps:
+        for one in leaves(snap):
+            x: Flat = one.value
+            a = x._ad
+            if a is not None and a.rule is not None and a.index >= started and not isinstance(a.rule, Lost):
+                if a.index not in made:
+                    made[a.index] = lost(name, x, entry.ads)
+                x._ad = made[a.index]
+
+
+@overload
+def freeze(fn: Callable[..., Any], /) -> FrozenFunction: ...
+@overload
+def freeze(
+    fn: None = None, /, *, state_fn: Callable[..., Any] | None = None, limit: int | None = None, warn_after: int = 10,
+    backend: Any = None, auto_opaque: bool = True, enabled: bool = True,
+) -> Callable[[Callable[..., Any]], FrozenFunction]: ...  # fmt: skip
+def freeze(
+    fn: Callable[..., Any] | None = None, /, *, state_fn: Callable[..., Any] | None = None, limit: int | None = None,
+    warn_after: int = 10, backend: Any = None, auto_opaque: bool = True, enabled: bool = True,
+) -> Any:  # fmt: skip
+    """Return the function with its launches recorded at the first call and replayed at later ones.
+
+    A replay runs the same kernels on other arrays: nothing is traced again, and all memory for intermediate values is
+    planned. Recordings are kept for each structure of inputs: types, containers, Python numbers and strings, which
+    arrays are constants, single values or the same array twice, which have gradients; other sizes are recorded once
+    more each, without compiling. Inputs are arguments, closure variables, globals that the function names, everything
+    below the objects they are, and what `state_fn`, called with the same arguments, returns. Arrays that the function
+    changes below these are changed by replays too, gradients of its inputs included.
+
+    Python code runs while recording only: reading values, printing, random numbers of Python. Reading values of arrays
+    raises FreezeError. Derivatives must be computed inside: those of the result stop at the function with FreezeError.
+
+    `limit`: recordings kept, the longest unused go first (None: all). `warn_after`: more recordings than these give a
+    warning. `auto_opaque`: constants that differ between calls become arrays in memory instead of new recordings.
+    `enabled=False` and the flag `KernelFreezing` switch freezing off; inside of other recordings it is off, too.
+
+    >>> import luxgrad as dr
+    >>> from luxgrad.llvm import Float
+    >>> @dr.freeze
+    ... def smooth(x, weight):
+    ...     return x * weight + dr.mean(x) * (1 - weight)
+    >>> print(smooth(Float([1, 2, 3]), Float(0.5)), smooth(Float([3, 4, 8]), Float(0.5)), smooth.n_recordings)
+    [1.5, 2, 2.5] [4, 4.5, 6.5] 1
+    """
+    if limit is not None and limit < 1:
+        raise ValueError(f"freeze(): limit must be at least 1, found {limit}")
+
+    def wrap(function: Callable[..., Any]) -> FrozenFunction:
+        if not callable(function):
+            raise TypeError(f"freeze(): a function is needed, found {type(function).__name__}")
+        return FrozenFunction(function, state_fn, limit, warn_after, auto_opaque, enabled)
+
+    return wrap if fn is None else wrap(fn)
+
+
+__all__ = ["FreezeError", "FrozenFunction", "freeze"]

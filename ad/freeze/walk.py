@@ -1,0 +1,302 @@
+"""What a function can reach: arrays, numbers and containers below its arguments, as a key and a list of arrays.
+
+The key decides whether a recording fits: types, structure, Python values, which arrays are the same, which are
+constants, which have gradients. Sizes are kept apart from it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import sys
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...jit.arrays.base import ArrayBase
+from ...jit.arrays.flat import Flat
+from ...jit.arrays.nested import Nested
+
+FLAT, NESTED, TENSOR, NUMBER, VALUE, SEQUENCE, MAPPING, STRUCT, OBJECT, FUNCTION, METHOD, NUMPY, SAME = range(13)
+Step = tuple[str, Any]  # how to get from a container to what it holds: ("item", key), ("attr", name) and so on
+
+_PACKAGE = __name__.split(".")[0]
+_HEAPTYPE = 1 << 9  # of classes written in Python
+_ATOMS = (str, bytes, type(None), type(Ellipsis), range, slice, complex)
+# Holding a scene's arrays by themselves: their identity is all that matters.
+_kinds: dict[type, int] = {
+    int: NUMBER, bool: NUMBER, float: NUMBER, list: SEQUENCE, tuple: SEQUENCE, dict: MAPPING,
+    types.FunctionType: FUNCTION, types.MethodType: METHOD,
+}  # fmt: skip
+
+
+class Same:
+    """A key that equals only the very same object, which it keeps alive."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def kind_of(cls: type) -> int:
+    """Return how values of a class are walked."""
+    kind = _kinds.get(cls)
+    if kind is None:
+        kind = _kinds[cls] = _classify(cls)
+    return kind
+
+
+def _classify(cls: type) -> int:
+    if issubclass(cls, Flat):
+        return FLAT
+    if issubclass(cls, Nested):
+        return NESTED
+    if issubclass(cls, ArrayBase):
+        return TENSOR
+    if issubclass(cls, (*_ATOMS, enum.Enum)):
+        return VALUE
+    if cls.__module__ == "numpy":
+        return NUMPY
+    if issubclass(cls, (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType)):
+        return SAME
+    if isinstance(getattr(cls, "DRJIT_STRUCT", None), dict) or dataclasses.is_dataclass(cls):
+        return STRUCT
+    if issubclass(cls, (list, tuple)):
+        return SEQUENCE
+    if issubclass(cls, dict):
+        return MAPPING
+    if getattr(cls, "frozen_whole", False) or not _walkable(cls):
+        return SAME
+    return OBJECT
+
+
+def _walkable(cls: type) -> bool:
+    """Return whether objects of a class are looked into: those of this package and of the user's own modules."""
+    origin = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
+    installed = "site-packages" in origin or cls.__module__.split(".")[0] in sys.stdlib_module_names
+    own = cls.__module__.split(".")[0] == _PACKAGE
+    return (own or not installed) and (cls.__flags__ & _HEAPTYPE != 0)
+
+
+def _slots(cls: type) -> list[str]:
+    found: list[str] = []
+    for base in cls.__mro__:
+        names = base.__dict__.get("__slots__", ())
+        found += [names] if isinstance(names, str) else names
+    return [name for name in found if name not in ("__weakref__", "__dict__")]
+
+
+def members(value: Any) -> list[tuple[str, Any]]:
+    """Return the attributes of an object, without those its class names in `frozen_skip`."""
+    skip = getattr(type(value), "frozen_skip", ())
+    own = getattr(value, "__dict__", None)
+    found = list(own.items()) if own.__class__ is dict else []
+    missing = object()
+    for name in _slots(type(value)):
+        member = getattr(value, name, missing)
+        if member is not missing:
+            found.append((name, member))
+    return [(k, v) for k, v in found if k not in skip] if skip else found
+
+
+def fields_of(value: Any) -> list[tuple[str, Any]]:
+    """Return the fields of a dataclass or DRJIT_STRUCT object."""
+    struct = getattr(type(value), "DRJIT_STRUCT", None)
+    names = struct if isinstance(struct, dict) else [f.name for f in dataclasses.fields(value)]
+    return [(name, getattr(value, name)) for name in names]
+
+
+_globals_of: dict[Any, tuple[str, ...]] = {}
+
+
+def global_names(code: types.CodeType) -> tuple[str, ...]:
+    """Return the names that a function's code, and code nested in it, may look up outside."""
+    known = _globals_of.get(code)
+    if known is None:
+        names = dict.fromkeys(code.co_names)
+        for constant in code.co_consts:
+            if isinstance(constant, types.CodeType):
+                names.update(dict.fromkeys(global_names(constant)))
+        known = _globals_of[code] = tuple(names)
+    return known
+
+
+def captured(fn: types.FunctionType) -> Iterator[tuple[Step, Any]]:
+    """Yield what a function sees outside of itself: closure variables, defaults, and globals by name."""
+    for k, cell in enumerate(fn.__closure__ or ()):
+        try:
+            yield ("cell", k), cell.cell_contents
+        except ValueError:
+            continue  # not assigned yet
+    if fn.__defaults__:
+        yield ("attr", "__defaults__"), fn.__defaults__
+    if fn.__kwdefaults__:
+        yield ("attr", "__kwdefaults__"), fn.__kwdefaults__
+    if is_library(fn):
+        return
+    outside = fn.__globals__
+    for name in global_names(fn.__code__):
+        if name in outside:
+            yield ("global", name), outside[name]
+
+
+def is_library(fn: Any) -> bool:
+    """Return whether a function belongs to this package or NumPy, whose globals do not change."""
+    module = getattr(fn, "__module__", None) or ""
+    return module.split(".")[0] in (_PACKAGE, "numpy", "builtins")
+
+
+def children(kind: int, value: Any) -> list[tuple[Step, Any]]:
+    """Return what a container holds, with the step to each."""
+    if kind == NESTED:
+        return [(("component", k), c) for k, c in enumerate(value._c)]
+    if kind == TENSOR:
+        return [(("array", None), value.array)]
+    if kind == SEQUENCE:
+        return [(("item", k), v) for k, v in enumerate(value)]
+    if kind == MAPPING:
+        return [(("item", k), v) for k, v in value.items()]
+    if kind == STRUCT:
+        return [(("attr", k), v) for k, v in fields_of(value)]
+    if kind == OBJECT:
+        return [(("attr", k), v) for k, v in members(value)]
+    if kind == FUNCTION:
+        return list(captured(value))
+    if kind == METHOD:
+        return [(("attr", "__self__"), value.__self__), (("attr", "__func__"), value.__func__)]
+    return []
+
+
+def atom(kind: int, value: Any) -> Any:
+    """Return the part of the key that stands for a value without its children."""
+    if kind == NUMBER:
+        return value.hex() if value.__class__ is float else value  # NaN equals itself, -0.0 is not 0.0
+    if kind == VALUE:
+        return repr(value) if value.__class__ is slice else value
+    if kind == NUMPY:
+        return _numpy_key(value)
+    if kind == TENSOR:
+        return value.shape[1:], len(value.shape)  # the first dimension follows from the size
+    if kind == MAPPING:
+        return tuple(k if type(k) in (str, int, tuple, float, bool) or isinstance(k, enum.Enum) else Same(k) for k in value)
+    if kind == FUNCTION:
+        return value.__code__
+    if kind == SAME:
+        return Same(value)
+    return None
+
+
+def _numpy_key(value: Any) -> Any:
+    if hasattr(value, "tobytes") and hasattr(value, "dtype"):
+        import hashlib
+
+        data = value.tobytes() if value.dtype != object else repr(value).encode()
+        return value.dtype.str, getattr(value, "shape", ()), hashlib.blake2b(data, digest_size=16).digest()
+    return Same(value)
+
+
+class Walk:
+    """One visit of everything below some roots: `tokens` for the key, `leaves` (flat arrays) in order."""
+
+    __slots__ = ("tokens", "leaves", "_seen")
+
+    def __init__(self) -> None:
+        self.tokens: list[Any] = []
+        self.leaves: list[Any] = []
+        self._seen: dict[int, int] = {}
+
+    def visit(self, value: Any) -> None:
+        """Add a value and everything below it."""
+        cls = value.__class__
+        kind = _kinds.get(cls)
+        if kind is None:
+            kind = kind_of(cls)
+        tokens = self.tokens
+        if kind == FLAT:
+            tokens.append(cls)
+            self.leaves.append(value)
+            return
+        if kind == NESTED:
+            tokens.append(cls)
+            for c in value._c:
+                self.visit(c)
+            return
+        if kind == NUMBER:
+            tokens.append(cls)
+            tokens.append(value.hex() if cls is float else value)
+            return
+        if kind >= MAPPING and kind <= METHOD or cls is list:
+            known = self._seen.get(id(value))
+            if known is not None:
+                tokens.append(("again", known))
+                return
+            self._seen[id(value)] = len(self._seen)
+        tokens.append(cls)
+        if kind == FUNCTION and is_library(value):
+            tokens.append(value.__code__)
+            for cell in value.__closure__ or ():
+                self.visit(cell.cell_contents)
+            return
+        tokens.append(atom(kind, value))
+        below = children(kind, value)
+        tokens.append(len(below))
+        for step, child in below:
+            if kind == OBJECT or kind == FUNCTION:
+                tokens.append(step[1])
+            self.visit(child)
+
+
+def get(value: Any, step: Step) -> Any:
+    """Return what a step leads to."""
+    how, key = step
+    if how == "item":
+        return value[key]
+    if how == "attr":
+        return getattr(value, key)
+    if how == "component":
+        return value._c[key]
+    if how == "array":
+        return value.array
+    if how == "cell":
+        return value.__closure__[key].cell_contents
+    return value.__globals__[key]
+
+
+def put(value: Any, step: Step, new: Any) -> None:
+    """Set what a step leads to."""
+    how, key = step
+    if how == "item":
+        value[key] = new
+    elif how == "attr":
+        object.__setattr__(value, key, new)
+    elif how == "component":
+        value._c[key] = new
+    elif how == "array":
+        value._array = new
+    elif how == "cell":
+        value.__closure__[key].cell_contents = new
+    else:
+        value.__globals__[key] = new
+
+
+def remove(value: Any, step: Step) -> None:
+    """Take away what a step leads to."""
+    how, key = step
+    if how == "item":
+        del value[key]
+    elif how == "attr":
+        delattr(value, key)
+    else:
+        del value.__globals__[key]
+
+
+Visitor = Callable[[Any], None]
+
+__all__ = ["Same", "Step", "Walk", "atom", "children", "get", "kind_of", "put", "remove"]
