@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _warn(message: Warning | str, *_: object) -> None:
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
     print(f"luxgrad: warning: {message}", file=sys.stderr)
 
 
