@@ -1,0 +1,1 @@
+"""Sparse data: grids of bricks and matrices of compressed rows."""
