@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from luxgrad.jit.stream.context import index, length
+from luxgrad.jit.stream.evaluate import evaluate
+from luxgrad.jit.stream.report import Report, Result
+from luxgrad.jit.stream.sources import raw
+
+__all__ = ["Report", "Result", "evaluate", "index", "length", "raw"]

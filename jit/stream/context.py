@@ -1,0 +1,343 @@
+"""What a streamed function meets while it runs on one chunk: totals over all chunks instead of the chunk's own.
+
+Reductions, scatters and evaluation report here (`arrays/base.py`, `runtime/evaluate.py`). A total is known by the
+number of its reduction or scatter among all that the function records, which is the same for every chunk. As long as
+its value is not known, an UNKNOWN node stands for it; what must have the value ends the function with `Blocked`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from ..arrays.base import hooks
+from ..arrays.create import arange
+from ..arrays.flat import Flat, cast
+from ..arrays.memops import scatter_flat
+from ..dtypes import UInt32, UInt64
+from ..errors import NotStreamableError
+from ..passes.order import children
+from ..runtime.evaluate import choice
+from ..trace import AFTER, LITERAL, Node, Structural, counter, node, recording, state, user_line
+from .totals import Total
+
+STREAM = Structural("stream", "elements of a chunk that is not read yet; attr: (source, component)", varying=True)
+UNKNOWN = Structural("unknown", "a total over all chunks that is not known yet")
+FROM_STREAM, FROM_UNKNOWN = 1, 2  # what a node depends on
+_HARMLESS = frozenset({"eval", "schedule", "make_opaque", "opaque"})  # they change no value
+_PACKAGE = __name__.split(".")[0] + "."
+
+
+class Blocked(BaseException):
+    """Ends a streamed function that needs a total which is not known yet; never leaves this package."""
+
+
+class Context:
+    """One run of a streamed function on `size` elements from `start`, of `length` in all; `probing`: on STREAM nodes."""
+
+    def __init__(self, size: int, start: Node | None, length: int, ns: Any, totals: dict[Any, Total], probing: bool) -> None:
+        self.size, self.start, self.length, self.ns, self.probing = size, start, length, ns, probing
+        self.totals = totals  # by ("reduce" | "scatter", number); a probe adds those it meets
+        self.reductions = self.scatters = 0
+        self.counts = False  # whether the reduction recorded last was one over all chunks
+        self.roots: dict[Any, Node] = {}  # operands of reductions, by key of the total
+        self.results: dict[Any, Any] = {}  # arrays that stand for totals while derivatives are taken
+        self.current: dict[int, Total] = {}  # by id of the array scattered to: what is summed up in it now
+        self.bases: dict[int, Node] = {}  # and its node before the first scatter
+        self.before: list[tuple[Any, Node, Any]] = []  # arrays scattered to, and what they were
+        self.afters: dict[Node, Total] = {}
+        self.stored: dict[Node, int] = {}  # bytes per element of what the function itself evaluates
+        self.on_reduce: Callable[[Context, Total, Any], Any] | None = None
+        self._kinds: dict[Node, int] = {}
+
+    # What the function may ask for.
+
+    def index(self) -> Any:
+        """Return the numbers of the chunk's elements among all."""
+        kind = self.ns.flat(UInt64)
+        if self.probing:
+            return kind.wrap(stream_node(UInt64, self.size, ("index", 0)))
+        own = cast(kind, self.ns.flat(UInt32).wrap(counter(self.size)))
+        return own + kind.wrap(self.start)
+
+    # Dependence on chunks and totals.
+
+    def kind(self, n: Node) -> int:
+        """Return whether a node depends on elements of the stream and on totals not known yet."""
+        known = self._kinds
+        stack = [n]
+        while stack:
+            m = stack[-1]
+            if m in known:
+                stack.pop()
+                continue
+            if m.op is STREAM:
+                known[m] = FROM_STREAM
+            elif m.op is UNKNOWN or m in self.afters and self.afters[m].value is None:
+                known[m] = FROM_UNKNOWN
+            elif m.buf is not None or m.op is LITERAL:
+                known[m] = 0
+            else:
+                below = [*children(m), m.args[0]] if m.op is AFTER else children(m)
+                todo = [b for b in below if b not in known]
+                if todo:
+                    stack += todo
+                    continue
+                bits = 0
+                for b in below:
+                    bits |= known[b]
+                known[m] = bits
+            stack.pop()
+        return known[n]
+
+    # Called by array operations.
+
+    def reduce(self, op: str, x: Any, result: Any) -> Any:
+        """Return the result of a whole-array reduction over all chunks, None if `x` is no chunk."""
+        key = ("reduce", self.reductions)
+        self.reductions += 1
+        total = self.totals.get(key)
+        self.counts = False
+        if self.probing:
+            if x._n.size != self.size or not self._varies(x._n):
+                return None
+            if total is None:
+                total = self.totals[key] = Total(key, op, x.dtype, result.dtype, user_line())
+            total.ready = total.value is not None or not self.kind(x._n) & FROM_UNKNOWN
+        elif total is None:
+            return None
+        self.counts = True
+        self.roots[key] = x._n
+        if self.on_reduce is not None:
+            return self.on_reduce(self, total, (x, result))
+        if total.value is not None:
+            return result.ns.flat(total.value.dtype).wrap(total.value)
+        return result.wrap(node(UNKNOWN, result.dtype, 1, (), key))
+
+    def _varies(self, n: Node) -> bool:
+        """Return whether an array of the chunk's size is one value per element; a constant's sum depends on the size."""
+        return bool(self.kind(n)) or n.op is LITERAL
+
+    def elements(self, x: Any) -> int:
+        """Return over how many elements the array just reduced goes, all chunks together."""
+        size = int(x._n.size)
+        return self.length if self.counts and size == self.size else size
+
+    def scatter(self, op: str, target: Any, value: Any, index: Any, active: Any) -> bool:
+        """Scatter from a chunk into a resident array; return False for scatters that have nothing to do with chunks."""
+        key = ("scatter", self.scatters)
+        self.scatters += 1
+        total = self.totals.get(key)
+        fresh = self.probing and total is None
+        if fresh:
+            total = self._total_of(key, op, target, value, index, active)
+        if total is None:
+            return False
+        if id(target) not in self.bases:
+            self.bases[id(target)] = target._n
+            self.before.append((target, target._n, target._ad))
+        if total.value is not None:
+            target.assign(type(target).wrap(total.value))
+            return True
+        if total.key in self.roots:
+            # Scatters of one kind join while nobody else holds the array: neither may this object.
+            self.afters.pop(self.roots.pop(total.key), None)
+            self._kinds.pop(target._n, None)
+        elif total.running is not None:
+            target._n, total.running = total.running, None
+        with paused():
+            scatter_flat(op, target, value, index, active)  # may end in Blocked: then the total stays without this one
+        if fresh:
+            self.totals[key] = total
+            self.current[id(target)] = total
+        self.afters[target._n] = total
+        self.roots[total.key] = target._n
+        return True
+
+    def _total_of(self, key: Any, op: str, target: Any, value: Any, index: Any, active: Any) -> Total | None:
+        """Return the total that a scatter met for the first time adds to; None if it has nothing to do with chunks."""
+        reads = [a._n for a in (value, index, active) if isinstance(a, Flat)]
+        bits = 0
+        for n in reads:
+            bits |= self.kind(n)
+        if not bits & FROM_STREAM and all(n.size != self.size for n in reads):
+            return None
+        base = self.kind(target._n)
+        if target._n.size == self.size or base & FROM_STREAM:
+            raise not_streamable("scatter", "writes to an array that is streamed itself, perhaps in other chunks")
+        known = self.current.get(id(target))
+        if known is not None and (target._n in self.afters or target._n is self.bases.get(id(target))):
+            if op in ("", "permute") or known.op != op:
+                raise not_streamable(
+                    "scatter", "is one of several to an array that are not all reductions of one kind: their order counts"
+                )
+            return known
+        total = Total(key, op, target.dtype, target.dtype, user_line())
+        total.width, total.nbytes = target._n.size, target._n.size * target.dtype.itemsize
+        # What the state of a loop depends on is not known inside of it.
+        waits = state.scope is not None and any(t.value is None for t in self.totals.values())
+        total.ready = not (bits | base) & FROM_UNKNOWN and not waits
+        return total
+
+    def restore(self) -> None:
+        """Give the arrays scattered to what they were before this run."""
+        for target, n, ad in reversed(self.before):
+            target._n, target._ad = n, ad
+        self.before.clear()
+
+    def pick(self, nodes: Iterable[Node]) -> list[Node]:
+        """Return, of the nodes to be evaluated, those that may be; raises what makes a function not streamable."""
+        if not self.probing and all(t.value is not None for t in self.totals.values()):
+            return list(nodes)
+        if not self.probing:
+            self._kinds.clear()  # nodes that were evaluated meanwhile
+        kept = []
+        for n in nodes:
+            bits = 0 if n.buf is not None else self.kind(n)
+            if not bits or bits == FROM_STREAM and not self.probing:
+                kept.append(n)
+                continue
+            if _only_computes():
+                self.stored[n] = n.dtype.itemsize * -(-n.size // self.size) if bits & FROM_STREAM else 0
+                continue
+            op, line = called()
+            if bits == FROM_UNKNOWN:
+                raise Blocked
+            raise not_streamable(op, "needs its argument in memory, all chunks of it", line)
+        return kept
+
+
+def stream_node(dtype: Any, size: int, what: tuple[Any, int]) -> Node:
+    """Return a node that stands for a chunk's elements before they are read."""
+    n = node(STREAM, dtype, size, (), what)
+    n.scope = None
+    return n
+
+
+def _only_computes() -> bool:
+    """Return whether the user's code asks for nothing but that something is computed now, as `eval` does."""
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(4):
+        if frame is None:
+            break
+        if frame.f_code.co_name in _HARMLESS and frame.f_globals.get("__name__", "").startswith(_PACKAGE + "jit.arrays."):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def called() -> tuple[str, str | None]:
+    """Return the name of the package's function that the user's code called last, and the line of the call."""
+    frame: FrameType | None = sys._getframe(1)
+    name = ""
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if not module.startswith(_PACKAGE):
+            return name, f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        if module.startswith(_PACKAGE + "jit.stream.") and not module.endswith(".context"):
+            return name, None
+        name = frame.f_code.co_name
+        frame = frame.f_back
+    return name, None
+
+
+def not_streamable(op: str, reason: str, line: str | None = None) -> NotStreamableError:
+    """Return the error for an operation, with its line and what can be streamed."""
+    line = line or user_line()
+    op = {"__getitem__": "[...]", "__repr__": "print", "__str__": "print", "__array__": "numpy"}.get(op, op)
+    error = NotStreamableError(
+        f"'{op}' at {line or 'an unknown line'} cannot be streamed: it {reason}. Streamed functions may compute "
+        "element by element, gather from and scatter to arrays in memory, and reduce whole arrays (sum, prod, min, "
+        "max, any, all, count, mean, dot). Nothing was read or written."
+    )
+    error.op, error.line = op, line
+    return error
+
+
+class _Current(threading.local):
+    context: Context | None = None
+    paused = False
+
+
+_current = _Current()
+
+
+def current() -> Context | None:
+    """Return the run of a streamed function in this thread, if there is one."""
+    return None if _current.paused else _current.context
+
+
+@contextmanager
+def running(context: Context) -> Iterator[None]:
+    """Within the block operations report to `context`; a probe notes the user's lines. Streams may nest."""
+    outer, lines = (_current.context, _current.paused, choice.pick), recording.lines
+    _current.context, _current.paused, choice.pick = context, False, context.pick
+    recording.lines = lines or context.probing
+    try:
+        yield
+    finally:
+        _current.context, _current.paused, choice.pick = outer
+        recording.lines = lines
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Within the block operations do not report."""
+    before, _current.paused = _current.paused, True
+    try:
+        yield
+    finally:
+        _current.paused = before
+
+
+def index(like: Any = None) -> Any:
+    """Return the number of each element (UInt64): within a streamed function among the elements of all chunks.
+
+    Elsewhere `like` tells how many there are, so that a function that passes its argument also runs in memory.
+    """
+    context = current()
+    if context is not None:
+        return context.index()
+    if like is None:
+        raise RuntimeError("stream.index(): outside of a streamed function pass an array, as in stream.index(x)")
+    first = like
+    while not isinstance(first, Flat):
+        first = first._c[0]
+    return arange(first.ns.flat(UInt64), first._n.size)
+
+
+def length(like: Any = None) -> int:
+    """Return the number of elements of all chunks; outside of a streamed function that of the array `like`."""
+    context = current()
+    if context is not None:
+        return context.length
+    if like is None:
+        raise RuntimeError("stream.length(): outside of a streamed function pass an array, as in stream.length(x)")
+    first = like
+    while not isinstance(first, Flat):
+        first = first._c[0]
+    return int(first._n.size)
+
+
+def _reduce(op: str, x: Any, result: Any) -> Any:
+    context = current()
+    return None if context is None else context.reduce(op, x, result)
+
+
+def _elements(x: Any) -> int:
+    context = current()
+    return x._n.size if context is None else context.elements(x)
+
+
+def _scatter(op: str, target: Any, value: Any, index: Any, active: Any) -> bool:
+    context = current()
+    return context is not None and context.scatter(op, target, value, index, active)
+
+
+hooks.reduce, hooks.elements, hooks.scatter = _reduce, _elements, _scatter
+
+__all__ = ["Blocked", "Context", "called", "current", "index", "length", "not_streamable", "paused", "running"]
