@@ -108,6 +108,8 @@ def _table(column: Sequence[Any]) -> Any:
 class InstanceSet:
     """Objects that lanes choose from by index (UInt32); out of range means none."""
 
+    frozen_skip = ("identities",)
+
     def __init__(self, objects: Sequence[Any], ns: Any) -> None:
         self.objects = list(objects)
         self.ns = ns
@@ -132,6 +134,12 @@ class InstanceSet:
     def is_current(self) -> bool:
         """Return whether the tables hold the objects' present values, without gradients a traversal may have cut."""
         return all(t._ad is None for g in self.groups for t in g.tables) and self.identities == identities(self.objects)
+
+    frozen_token = is_current
+
+    def frozen_restore(self) -> None:
+        """Count as out of date: what the tables were made of is not known any more."""
+        self.identities = []
 
     def call(self, index: Any, fn: Callable[..., Any], *args: Any, active: Any = True) -> Any:
         """Return fn(object, *args, active) per lane, for the object at `index`; zeros where there is none."""

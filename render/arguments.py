@@ -10,7 +10,10 @@ import numpy as np
 
 from ..jit.arrays import tree
 from ..jit.arrays.base import ArrayBase
+from ..jit.arrays.flat import Flat
+from ..jit.dtypes import UInt32
 from ..jit.errors import SceneError, WrongTypeError
+from ..jit.trace import LITERAL
 
 __all__ = ["check_integrator", "check_parameters", "check_scene", "find_sensor", "samples", "seed_number"]
 
@@ -40,8 +43,13 @@ def samples(value: Any, name: str = "spp", where: str = "render") -> int:
     return count
 
 
-def seed_number(value: Any, name: str = "seed", where: str = "render") -> int:
-    """Return a seed as an int; raises WrongTypeError or SceneError."""
+def seed_number(value: Any, name: str = "seed", where: str = "render") -> Any:
+    """Return a seed as an int, or as it is if it is a UInt32 array in memory: frozen functions are replayed with other
+    seeds that way, and it is never read. Raises WrongTypeError or SceneError."""
+    if isinstance(value, Flat) and value.dtype is UInt32 and value._n.op is not LITERAL:
+        if value._n.size != 1:
+            raise SceneError(f"{where}: {name} must be a single number, found {value._n.size}")
+        return value
     seed = _whole(value, name, "the start of the random numbers", where)
     if not 0 <= seed < SEED_LIMIT:
         raise SceneError(f"{where}: {name} must lie in 0 .. 2^32 - 1, found {seed}")

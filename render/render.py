@@ -20,8 +20,8 @@ def render(
     params: Any = None,
     sensor: Any = 0,
     integrator: Any = None,
-    seed: int = 0,
-    seed_grad: int = 0,
+    seed: Any = 0,
+    seed_grad: Any = 0,
     spp: int = 0,
     spp_grad: int = 0,
 ) -> Any:
@@ -30,7 +30,8 @@ def render(
     Gradients pass to every scene parameter that has them enabled (`params` is accepted for compatibility and may add
     inputs). `sensor` is an index or a Sensor; `spp` 0 takes the sampler's count. The gradient pass uses `spp_grad`
     samples (0: as many) and an own random seed `seed_grad` (0: derived from `seed`), so that it is uncorrelated with
-    the image; equal seeds are an error. Seeds lie in 0 .. 2^32 - 1. Raises WrongTypeError for arguments of other types
+    the image; equal seeds are an error. Seeds are ints in 0 .. 2^32 - 1, or UInt32 arrays of size 1 (which a frozen
+    function takes as inputs; an int is part of its program). Raises WrongTypeError for arguments of other types
     and SceneError for values that cannot be.
 
     >>> import luxgrad as dr
@@ -68,11 +69,11 @@ def render(
         # No derivative of its own: its operations are recorded like any others.
         scene.refresh()
         return integrator.render(scene, sensor, seed, spp)
-    if seed_grad == 0:
+    if isinstance(seed_grad, int) and seed_grad == 0:
         from ..jit.random import sample_tea_32
 
-        seed_grad = int(sample_tea_32(seed, 1)[0])
-    if seed_grad == seed:
+        seed_grad = sample_tea_32(seed, 1)[0]
+    if isinstance(seed, int) and isinstance(seed_grad, int) and seed_grad == seed:
         raise SceneError(f"render: the gradient pass needs another seed than the image, found {seed} for both")
     inputs = differentiable_inputs(scene, params)
     with api.suspend_grad():
@@ -112,7 +113,7 @@ class RenderHub(Hub):
 
     name = "render"
 
-    def __init__(self, scene: Any, sensor: Any, integrator: Any, seed: int, spp: int, image: Any) -> None:
+    def __init__(self, scene: Any, sensor: Any, integrator: Any, seed: Any, spp: int, image: Any) -> None:
         super().__init__()
         self.scene, self.sensor, self.integrator, self.seed, self.spp = scene, sensor, integrator, seed, spp
         self.shape = image.shape

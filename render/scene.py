@@ -66,6 +66,7 @@ class Scene(Object):
         self._accelerator: Any = None
         self._geometry: list[Any] = []
         self._versions: list[int] = []
+        self._bounded: list[int] = []
         self.parameters_changed()
 
     def shapes(self) -> list[Any]:
@@ -105,19 +106,28 @@ class Scene(Object):
             callback.put(child.id() or name, child, ParamFlags.Differentiable)
 
     def parameters_changed(self, keys: Sequence[str] = ()) -> None:
-        """Build tables and accelerator again as far as something changed."""
-        types = self.types
-        low, high = self._bounds()
-        for emitter in self._emitters:
-            emitter.set_scene((low, high))
+        """Build tables and accelerator again as far as something changed; without `keys` everything may have."""
+        shapes = [s.version for s in self._shapes]
+        if not keys or shapes != self._bounded:
+            bounds = self._bounds()
+            for emitter in self._emitters:
+                emitter.set_scene(bounds)
+            self._bounded = shapes
         self.refresh()
+        if not keys:
+            self._link()
+        if not keys or any(k.endswith("sampling_weight") for k in keys):
+            self._weights = self._selection()
+
+    def _link(self) -> None:
+        """Number materials and lights, and note which shape has which."""
+        types = self.types
         unique = {id(s.bsdf): s.bsdf for s in self._shapes if s.bsdf is not None}
         self._bsdf_list = list(unique.values()) or self._nothing
         order = {key: k for k, key in enumerate(unique)}
         self._shape_bsdf = types.UInt32([order.get(id(s.bsdf), NONE) for s in self._shapes] or [NONE])
         lights = {id(e): k for k, e in enumerate(self._emitters)}
         self._shape_emitter = types.UInt32([lights.get(id(s.emitter), NONE) for s in self._shapes] or [NONE])
-        self._weights = self._selection()
 
     def _selection(self) -> Any:
         """Return the cumulative selection probabilities of the lights, None if all are equal."""

@@ -26,6 +26,8 @@ from .triangles import RECORD, TriangleTables, interleave
 class Surfaces:
     """Tables of all shapes of a scene (a snapshot: built again when geometry changes)."""
 
+    frozen_skip = ("identities",)
+
     def __init__(self, shapes: list[Any], types: Any) -> None:
         self.types, self.shapes = types, shapes
         self._attributes: dict[str, tuple[Any, int]] = {}
@@ -47,6 +49,12 @@ class Surfaces:
         if any(t._ad is not None for t in tables) or (self.others is not None and not self.others.is_current()):
             return False
         return self.identities == _identities(self.shapes)
+
+    frozen_token = is_current
+
+    def frozen_restore(self) -> None:
+        """Count as out of date: what the tables were made of is not known any more."""
+        self.identities = []
 
     def sets(self) -> list[InstanceSet]:
         """Return the shapes that are no triangles, as sets to call."""

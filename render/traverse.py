@@ -23,9 +23,21 @@ class _Entry:
 
     __slots__ = ("value", "flags", "owner", "name", "seen")
 
+    frozen_skip = ("seen",)
+
     def __init__(self, value: Any, flags: ParamFlags, owner: Any, name: str) -> None:
         self.value, self.flags, self.owner, self.name = value, flags, owner, name
         self.seen = identity(value)
+
+    def is_changed(self) -> bool:
+        """Return whether the value is another one than at the last update."""
+        return bool(identity(self.value) != self.seen)
+
+    frozen_token = is_changed
+
+    def frozen_restore(self) -> None:
+        """Take the value as it is for what the scene has seen."""
+        self.seen = identity(self.value)
 
 
 def identity(value: Any) -> Any:

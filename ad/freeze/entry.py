@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from ...jit.memory.pool import Buffer, pool
 from ...jit.runtime.engine import runtime
 from ...jit.runtime.evaluate import evaluate, materialise
-from ...jit.trace import LITERAL, Node, data
+from ...jit.trace import LITERAL, Node
 from .recipe import Entry
 from .walk import Walk
 
@@ -18,7 +14,7 @@ from .walk import Walk
 class Entering:
     """Looks at everything below the roots of a call. `structure` is the key without the values of constants."""
 
-    __slots__ = ("entry", "structure", "literals", "_constants", "_seen", "_sizes", "_replaced", "_kept")
+    __slots__ = ("entry", "structure", "literals", "_constants", "_seen", "_sizes")
 
     def __init__(self, roots: list[Any]) -> None:
         walk = Walk()
@@ -29,7 +25,6 @@ class Entering:
         self._seen: dict[Node, int] = {}
         self._sizes: list[int] = []
         self._constants: list[tuple[int, Any]] = []  # (leaf, array) of constants, in order
-        self._replaced: list[tuple[Any, Node, Node]] = []  # (array, its node, the node it has during the recording)
         ads: dict[Any, int] = {}
         pending = [x._n for x in walk.leaves if x._n.buf is None and x._n.op is not LITERAL]
         pending += [
@@ -71,21 +66,12 @@ class Entering:
             self._constants.append((leaf, x))
             return "constant"
         entry, size, buffer = self.entry, n.size, n.buf
-        if buffer.owner is not None and (size % 32 or buffer.nbytes % 64):
-            buffer = self._padded(x, n)
-            n = self._replaced[-1][2]
         entry.nodes.append(n)
         entry.buffers.append(buffer)
         self._sizes.append(size)
+        if buffer.owner is not None and (size % 32 or buffer.nbytes % 64):
+            return "borrowed"  # its last packet is read elsewhere
         return 1 if size == 1 else "array" if size else 0
-
-    def _padded(self, x: Any, n: Node) -> Buffer:
-        """Return a copy of a borrowed array that is no whole number of packets long, for this call."""
-        buffer = pool().allocate(n.size * n.dtype.itemsize + 2048)
-        runtime.sync()
-        ctypes.memmove(buffer.ptr, n.buf.ptr, n.size * n.dtype.itemsize)
-        self._replaced.append((x, n, data(n.dtype, n.size, buffer)))
-        return buffer
 
     def changed(self, before: tuple[Any, ...]) -> frozenset[int]:
         """Return the arrays whose constant differs from that of an earlier call of the same structure."""
@@ -111,18 +97,6 @@ class Entering:
             else:
                 fixed.append(entry_literal)
         return (self.structure, tuple(fixed), opaque), tuple(self._sizes)
-
-    @contextmanager
-    def substituted(self) -> Iterator[None]:
-        """Within the block borrowed arrays are their padded copies."""
-        for x, _, new in self._replaced:
-            x._n = new
-        try:
-            yield
-        finally:
-            for x, old, new in self._replaced:
-                if x._n is new:
-                    x._n = old
 
 
 __all__ = ["Entering"]

@@ -105,8 +105,7 @@ class FrozenFunction:
                     self._known.move_to_end(key)
                     return known.play(entering.entry)
             self._literals[structure] = entering.literals
-            with entering.substituted():
-                made, result = self._record(entering.entry, args, kwargs)
+            made, result = self._record(entering.entry, args, kwargs)
             if made is not None:
                 self._keep(key, sizes, made)
             return result
@@ -161,7 +160,7 @@ class FrozenFunction:
             if new is not old:
                 gradients.append((k, None if a.grad is None else recipe.array(a.grad)))
         _lose_derivatives(name, started, entry, [after_result, *(c.snap for c in differ.changes if c.snap is not None)])
-        replay = Replay(recorder.notes, recorder.slots, recipe.results)
+        replay = Replay(recorder, recipe.results)
         recipe.finish()
         return Recording(replay, recipe, how, changes, gradients), result
 

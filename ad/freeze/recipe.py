@@ -226,6 +226,9 @@ class Kitchen:
         new = _new(cls)
         for (step, _), value in zip(below, made, strict=True):
             put(new, step, value)
+        restore = getattr(cls, "frozen_restore", None)
+        if restore is not None:
+            restore(new)
         return new
 
 

@@ -2,6 +2,10 @@
 
 The key decides whether a recording fits: types, structure, Python values, which arrays are the same, which are
 constants, which have gradients. Sizes are kept apart from it.
+
+A class can say more about its objects: `frozen_skip` names attributes that do not count (numbers of nodes, caches),
+`frozen_token(self)` returns what stands for them in the key, `frozen_restore(self)` makes them for an object that a
+replay makes; with `frozen_whole` true objects are told apart by identity and not looked into.
 """
 
 from __future__ import annotations
@@ -190,6 +194,9 @@ def atom(kind: int, value: Any) -> Any:
         return value.__code__
     if kind == SAME:
         return Same(value)
+    if kind == OBJECT:
+        token = getattr(type(value), "frozen_token", None)
+        return None if token is None else token(value)
     return None
 
 

@@ -45,6 +45,8 @@ class Recorder:
         self.thread = threading.get_ident()
         self.started = pool().serial
         self.notes: list[Note] = []
+        # Copies of the last packet of borrowed inputs: (slot, copy, where the packet starts in bytes).
+        self.tails: list[tuple[int, Buffer, int]] = []
         self.slots: list[Slot] = [Slot("input", b.nbytes) for b in inputs]
         # Weakly: buffers must be freed, and reused in place, as if nobody looked.
         self._numbers: weakref.WeakKeyDictionary[Buffer, int] = weakref.WeakKeyDictionary()
@@ -63,9 +65,18 @@ class Recorder:
         tail = None
         if launch.tail is not None:
             tail = [self._word(o, a, launch, []) for o, a in zip(launch.tail, launch.access, strict=True)]
+            self._note_tails(launch, launch.tail)
         self.notes.append(
             Note(launch.kernel, launch.packets, launch.chunk, launch.chunks, words, tail, uses, launch.owners or [])
         )
+
+    def _note_tails(self, launch: Launch, tail: list[Operand]) -> None:
+        """Note which copies of last packets must be made again before a replay."""
+        for whole, end in zip(launch.operands, tail, strict=True):
+            if isinstance(whole, Buffer) and isinstance(end, tuple):
+                slot = self._numbers[whole]
+                if self.slots[slot].kind == "input":
+                    self.tails.append((slot, end[0], -end[1]))
 
     def _word(self, operand: Operand, access: str, launch: Launch, uses: list[tuple[int, str]]) -> tuple[int, int]:
         if isinstance(operand, int):

@@ -13,7 +13,7 @@ from ..memory.pool import Buffer, pool
 from ..runtime.engine import runtime
 from ..runtime.history import history
 from ..runtime.utilities import utility_kernel
-from .recorder import Note, Slot
+from .recorder import Note, Recorder, Slot
 
 _FRAMES = 4  # argument blocks, one per replay in flight
 _POISON = 0x7FC5_7FC5  # NaN as two halves or one single, and no index inside of anything
@@ -59,9 +59,11 @@ class Frame:
 class Replay:
     """Recorded launches for one set of sizes. `run` gives the results their own memory and returns at once."""
 
-    def __init__(self, notes: list[Note], slots: list[Slot], results: list[int]) -> None:
-        self.notes = notes
-        self.slots = slots
+    def __init__(self, recorder: Recorder, results: list[int]) -> None:
+        self.notes: list[Note] = recorder.notes
+        self.slots: list[Slot] = recorder.slots
+        self.tails = recorder.tails
+        slots = self.slots
         self.inputs = sum(s.kind == "input" for s in slots)
         self.results = results
         self.sizes = [slots[r].nbytes for r in results]
@@ -120,6 +122,11 @@ class Replay:
         """Launch everything and return the buffers of the results."""
         allocate = pool().allocate
         with runtime.lock:
+            if self.tails:
+                runtime.sync()  # an earlier replay may still read the copies
+                for slot, packet, start in self.tails:
+                    whole = inputs[slot]
+                    ctypes.memmove(packet.ptr, whole.ptr + start, whole.nbytes - start)
             results = [allocate(n) for n in self.sizes]
             threads = runtime.threads
             frame = self._frame(threads)

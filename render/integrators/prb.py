@@ -278,7 +278,7 @@ class PRB(PathIntegrator):
         s.depth = f.select(si.is_valid(), s.depth + 1, s.depth)
 
     def render_backward(
-        self, scene: Any, params: Any, grad_in: Any, sensor: Any = 0, seed: int = 0, spp: int = 0
+        self, scene: Any, params: Any, grad_in: Any, sensor: Any = 0, seed: Any = 0, spp: int = 0
     ) -> None:
         """Add the gradients that `grad_in`, of the image, gives to all parameters with gradients enabled.
 
@@ -302,7 +302,7 @@ class PRB(PathIntegrator):
                 primal = self.replay(scene, one.sampler.clone(), ray)
                 self.replay(scene, one.sampler, ray, True, primal.L, per_path)
 
-    def render_forward(self, scene: Any, params: Any, sensor: Any = 0, seed: int = 0, spp: int = 0) -> Any:
+    def render_forward(self, scene: Any, params: Any, sensor: Any = 0, seed: Any = 0, spp: int = 0) -> Any:
         """Return the image's tangent from those of the parameters (`params` is accepted for compatibility)."""
         sensor = find_sensor(scene, sensor)
         film = sensor.film()

@@ -42,7 +42,7 @@ class Integrator(Object):
         """Return the names of channels beside colour and alpha."""
         return []
 
-    def render(self, scene: Any, sensor: Any = 0, seed: int = 0, spp: int = 0) -> Any:
+    def render(self, scene: Any, sensor: Any = 0, seed: Any = 0, spp: int = 0) -> Any:
         """Return the image, a tensor (height, width, channels)."""
         raise NotImplementedError(f"{type(self).__name__}.render()")
 
@@ -52,7 +52,7 @@ class Integrator(Object):
         return type(self).render_backward is not Integrator.render_backward
 
     def render_backward(
-        self, scene: Any, params: Any, grad_in: Any, sensor: Any = 0, seed: int = 0, spp: int = 0
+        self, scene: Any, params: Any, grad_in: Any, sensor: Any = 0, seed: Any = 0, spp: int = 0
     ) -> None:
         """Add the gradients that `grad_in`, of the image, gives to all parameters with gradients enabled.
 
@@ -67,7 +67,7 @@ class Integrator(Object):
         api.backward_from(image, api.ADFlag.ClearVertices)
         scene.refresh()
 
-    def render_forward(self, scene: Any, params: Any, sensor: Any = 0, seed: int = 0, spp: int = 0) -> Any:
+    def render_forward(self, scene: Any, params: Any, sensor: Any = 0, seed: Any = 0, spp: int = 0) -> Any:
         """Return the image's tangent from those of the parameters; see `render_backward`."""
         scene.refresh()
         with api.resume_grad():
@@ -118,7 +118,7 @@ class SamplingIntegrator(Integrator):
             each = -(-spp // passes)
         return [each] * (spp // each) + [spp % each] * (spp % each > 0)
 
-    def passes(self, sensor: Any, seed: int, spp: int) -> Iterator[Pass]:
+    def passes(self, sensor: Any, seed: Any, spp: int) -> Iterator[Pass]:
         """Yield one pass after the other; their `results` are computed before the next one starts.
 
         With `samples_per_pass` the sampler goes on where the pass before left it (its state is kept per lane),
@@ -166,7 +166,7 @@ class SamplingIntegrator(Integrator):
         time, scaled, aperture, position = self.sample_film(sensor, sampler, spp, lanes)
         return sensor.sample_ray(time, scaled, aperture), position
 
-    def render(self, scene: Any, sensor: Any = 0, seed: int = 0, spp: int = 0) -> Any:
+    def render(self, scene: Any, sensor: Any = 0, seed: Any = 0, spp: int = 0) -> Any:
         """Return the image, a tensor (height, width, channels)."""
         sensor = find_sensor(scene, sensor)
         film = sensor.film()
@@ -197,10 +197,10 @@ class SamplingIntegrator(Integrator):
         return [color.x, color.y, color.z, *coverage, *extra]
 
 
-def pass_seed(seed: int, number: int) -> int:
+def pass_seed(seed: Any, number: int) -> Any:
     """Return the seed of a pass: the first has that of the whole."""
     from ...jit.random import sample_tea_32
 
     seed = seed_number(seed)
     # Of the two words the other one: `render` seeds the gradients' pass with the first.
-    return int(sample_tea_32(seed, number)[1]) if number else seed
+    return sample_tea_32(seed, number)[1] if number else seed

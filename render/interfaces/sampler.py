@@ -35,8 +35,8 @@ class Sampler(Object):
         """Set the number of samples per pixel."""
         self.sample_count = count
 
-    def seed(self, seed: int, wavefront_size: int) -> None:
-        """Start independent streams for so many lanes."""
+    def seed(self, seed: Any, wavefront_size: int) -> None:
+        """Start independent streams for so many lanes; `seed` is an int or a UInt32 array of size 1."""
         raise NotImplementedError(f"{type(self).__name__}.seed()")
 
     def next_1d(self, active: Any = True) -> Any:

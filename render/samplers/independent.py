@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...jit.arrays.create import arange, opaque
+from ...jit.arrays.flat import convert
 from ...jit.random import sample_tea_32
 from ..interfaces.sampler import Sampler
 from ..registry import Parameter, register
@@ -19,12 +20,14 @@ class Independent(Sampler):
         Parameter("seed", "int", 0, "added to the seed of every rendering"),
     )
 
-    def seed(self, seed: int, wavefront_size: int) -> None:
+    def seed(self, seed: Any, wavefront_size: int) -> None:
         """Start `wavefront_size` streams."""
         types = self.types
         self.wavefront_size = wavefront_size
         lane = arange(types.UInt32, wavefront_size)
-        state, stream = sample_tea_32(opaque(types.UInt32, (self.base_seed + seed) & 0xFFFFFFFF), lane)
+        start = self.base_seed + seed
+        start = opaque(types.UInt32, start & 0xFFFFFFFF) if isinstance(start, int) else convert(types.UInt32, start)
+        state, stream = sample_tea_32(start, lane)
         self.rng = types.PCG32(initstate=types.UInt64(state), initseq=types.UInt64(stream))
 
     def next_1d(self, active: Any = True) -> Any:
