@@ -51,7 +51,7 @@ _TABLE: dict[str, str] = {
     ),
     "luxgrad.jit.errors": (
         "LuxgradError SceneError WrongTypeError FileFormatError MissingFileError CompileError BoundsError "
-        "FreezeError OutOfMemoryError SymbolicError"
+        "FreezeError MemoryBudgetError NotStreamableError OutOfMemoryError SymbolicError"
     ),
     "luxgrad.ad.api": (
         "enable_grad disable_grad set_grad_enabled grad_enabled grad set_grad accum_grad clear_grad detach "

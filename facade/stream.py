@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from luxgrad.jit.stream.context import index, length
+from luxgrad.jit.stream.current import index, length
 from luxgrad.jit.stream.evaluate import evaluate
 from luxgrad.jit.stream.report import Report, Result
 from luxgrad.jit.stream.sources import raw

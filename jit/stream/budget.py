@@ -10,7 +10,7 @@ from typing import Any
 from .. import debug
 from ..errors import MemoryBudgetError
 from ..passes.program import PRIVATE_LIMIT
-from ..runtime.launch import chunk_limit
+from ..runtime.engine import chunk_limit
 from .outputs import Output
 from .sources import Source
 from .totals import Total

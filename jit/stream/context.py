@@ -7,29 +7,21 @@ its value is not known, an UNKNOWN node stands for it; what must have the value 
 
 from __future__ import annotations
 
-import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..arrays.base import hooks
-from ..arrays.create import arange
 from ..arrays.flat import Flat, cast
 from ..arrays.memops import scatter_flat
 from ..dtypes import UInt32, UInt64
-from ..errors import NotStreamableError
 from ..passes.order import children
-from ..runtime.evaluate import choice
-from ..trace import AFTER, LITERAL, Node, Structural, counter, node, recording, state, user_line
+from ..trace import AFTER, LITERAL, Node, Structural, counter, node, state, user_line
+from .current import paused
+from .refusals import called, not_streamable, only_computes
 from .totals import Total
 
 STREAM = Structural("stream", "elements of a chunk that is not read yet; attr: (source, component)", varying=True)
 UNKNOWN = Structural("unknown", "a total over all chunks that is not known yet")
 FROM_STREAM, FROM_UNKNOWN = 1, 2  # what a node depends on
-_HARMLESS = frozenset({"eval", "schedule", "make_opaque", "opaque"})  # they change no value
-_PACKAGE = __name__.split(".")[0] + "."
 
 
 class Blocked(BaseException):
@@ -37,9 +29,11 @@ class Blocked(BaseException):
 
 
 class Context:
-    """One run of a streamed function on `size` elements from `start`, of `length` in all; `probing`: on STREAM nodes."""
+    """One run of a streamed function on `size` of `length` elements, from `start`; `probing`: on STREAM nodes."""
 
-    def __init__(self, size: int, start: Node | None, length: int, ns: Any, totals: dict[Any, Total], probing: bool) -> None:
+    def __init__(
+        self, size: int, start: Node | None, length: int, ns: Any, totals: dict[Any, Total], probing: bool
+    ) -> None:
         self.size, self.start, self.length, self.ns, self.probing = size, start, length, ns, probing
         self.totals = totals  # by ("reduce" | "scatter", number); a probe adds those it meets
         self.reductions = self.scatters = 0
@@ -119,7 +113,7 @@ class Context:
         return result.wrap(node(UNKNOWN, result.dtype, 1, (), key))
 
     def _varies(self, n: Node) -> bool:
-        """Return whether an array of the chunk's size is one value per element; a constant's sum depends on the size."""
+        """Return whether a reduction depends on the chunk; that of a constant depends on the number of elements."""
         return bool(self.kind(n)) or n.op is LITERAL
 
     def elements(self, x: Any) -> int:
@@ -172,9 +166,8 @@ class Context:
         known = self.current.get(id(target))
         if known is not None and (target._n in self.afters or target._n is self.bases.get(id(target))):
             if op in ("", "permute") or known.op != op:
-                raise not_streamable(
-                    "scatter", "is one of several to an array that are not all reductions of one kind: their order counts"
-                )
+                reason = "is one of several to an array that are not all reductions of one kind: their order counts"
+                raise not_streamable("scatter", reason)
             return known
         total = Total(key, op, target.dtype, target.dtype, user_line())
         total.width, total.nbytes = target._n.size, target._n.size * target.dtype.itemsize
@@ -182,6 +175,13 @@ class Context:
         waits = state.scope is not None and any(t.value is None for t in self.totals.values())
         total.ready = not (bits | base) & FROM_UNKNOWN and not waits
         return total
+
+    def release(self) -> None:
+        """Let go of the arrays scattered to, so that their memory can be written in place."""
+        self.afters.clear()
+        self.current.clear()
+        self.bases.clear()
+        self._kinds.clear()
 
     def restore(self) -> None:
         """Give the arrays scattered to what they were before this run."""
@@ -201,7 +201,7 @@ class Context:
             if not bits or bits == FROM_STREAM and not self.probing:
                 kept.append(n)
                 continue
-            if _only_computes():
+            if only_computes():
                 self.stored[n] = n.dtype.itemsize * -(-n.size // self.size) if bits & FROM_STREAM else 0
                 continue
             op, line = called()
@@ -218,126 +218,4 @@ def stream_node(dtype: Any, size: int, what: tuple[Any, int]) -> Node:
     return n
 
 
-def _only_computes() -> bool:
-    """Return whether the user's code asks for nothing but that something is computed now, as `eval` does."""
-    frame: FrameType | None = sys._getframe(2)
-    for _ in range(4):
-        if frame is None:
-            break
-        if frame.f_code.co_name in _HARMLESS and frame.f_globals.get("__name__", "").startswith(_PACKAGE + "jit.arrays."):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def called() -> tuple[str, str | None]:
-    """Return the name of the package's function that the user's code called last, and the line of the call."""
-    frame: FrameType | None = sys._getframe(1)
-    name = ""
-    while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith(_PACKAGE):
-            return name, f"{frame.f_code.co_filename}:{frame.f_lineno}"
-        if module.startswith(_PACKAGE + "jit.stream.") and not module.endswith(".context"):
-            return name, None
-        name = frame.f_code.co_name
-        frame = frame.f_back
-    return name, None
-
-
-def not_streamable(op: str, reason: str, line: str | None = None) -> NotStreamableError:
-    """Return the error for an operation, with its line and what can be streamed."""
-    line = line or user_line()
-    op = {"__getitem__": "[...]", "__repr__": "print", "__str__": "print", "__array__": "numpy"}.get(op, op)
-    error = NotStreamableError(
-        f"'{op}' at {line or 'an unknown line'} cannot be streamed: it {reason}. Streamed functions may compute "
-        "element by element, gather from and scatter to arrays in memory, and reduce whole arrays (sum, prod, min, "
-        "max, any, all, count, mean, dot). Nothing was read or written."
-    )
-    error.op, error.line = op, line
-    return error
-
-
-class _Current(threading.local):
-    context: Context | None = None
-    paused = False
-
-
-_current = _Current()
-
-
-def current() -> Context | None:
-    """Return the run of a streamed function in this thread, if there is one."""
-    return None if _current.paused else _current.context
-
-
-@contextmanager
-def running(context: Context) -> Iterator[None]:
-    """Within the block operations report to `context`; a probe notes the user's lines. Streams may nest."""
-    outer, lines = (_current.context, _current.paused, choice.pick), recording.lines
-    _current.context, _current.paused, choice.pick = context, False, context.pick
-    recording.lines = lines or context.probing
-    try:
-        yield
-    finally:
-        _current.context, _current.paused, choice.pick = outer
-        recording.lines = lines
-
-
-@contextmanager
-def paused() -> Iterator[None]:
-    """Within the block operations do not report."""
-    before, _current.paused = _current.paused, True
-    try:
-        yield
-    finally:
-        _current.paused = before
-
-
-def index(like: Any = None) -> Any:
-    """Return the number of each element (UInt64): within a streamed function among the elements of all chunks.
-
-    Elsewhere `like` tells how many there are, so that a function that passes its argument also runs in memory.
-    """
-    context = current()
-    if context is not None:
-        return context.index()
-    if like is None:
-        raise RuntimeError("stream.index(): outside of a streamed function pass an array, as in stream.index(x)")
-    first = like
-    while not isinstance(first, Flat):
-        first = first._c[0]
-    return arange(first.ns.flat(UInt64), first._n.size)
-
-
-def length(like: Any = None) -> int:
-    """Return the number of elements of all chunks; outside of a streamed function that of the array `like`."""
-    context = current()
-    if context is not None:
-        return context.length
-    if like is None:
-        raise RuntimeError("stream.length(): outside of a streamed function pass an array, as in stream.length(x)")
-    first = like
-    while not isinstance(first, Flat):
-        first = first._c[0]
-    return int(first._n.size)
-
-
-def _reduce(op: str, x: Any, result: Any) -> Any:
-    context = current()
-    return None if context is None else context.reduce(op, x, result)
-
-
-def _elements(x: Any) -> int:
-    context = current()
-    return x._n.size if context is None else context.elements(x)
-
-
-def _scatter(op: str, target: Any, value: Any, index: Any, active: Any) -> bool:
-    context = current()
-    return context is not None and context.scatter(op, target, value, index, active)
-
-
-hooks.reduce, hooks.elements, hooks.scatter = _reduce, _elements, _scatter
-
-__all__ = ["Blocked", "Context", "called", "current", "index", "length", "not_streamable", "paused", "running"]
+__all__ = ["STREAM", "UNKNOWN", "Blocked", "Context", "stream_node"]

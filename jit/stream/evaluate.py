@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..arrays import reduce as reductions
 from ..arrays import tree
-from ..arrays.base import hooks
-from ..arrays.memops import gather
 from ..arrays.namespace import namespace
 from ..arrays.transfer import read
-from ..dtypes import UInt32, UInt64
-from ..memory.pool import allocate, borrow, pool
+from ..dtypes import UInt64
+from ..memory.pool import pool
+from ..runtime.engine import runtime
 from ..runtime.evaluate import evaluate as compute
 from ..runtime.evaluate import materialise
 from ..runtime.history import history
-from ..runtime.launch import runtime
-from ..trace import REDUCE, Node, counter, data, literal, node
+from ..trace import REDUCE, Node, literal, node
 from .budget import Need, chunk_size, nbytes, text
-from .context import Blocked, Context, paused, running
+from .chunks import Chunks
+from .context import Blocked, Context
+from .current import paused, running
 from .outputs import Output, components, items, output, replace
-from .probe import LENGTHS, Probe, probed
+from .probe import LENGTHS, Item, Probe, probed
 from .report import Progress, Report, Result
-from .sources import Source, source
 from .totals import Total, partial_type
 
 _NAMES = ("sum", "prod", "min", "max", "any", "all", "none", "count", "mean")
-_PACKET = 32
 
 
 def evaluate(
@@ -83,36 +81,23 @@ class Job:
     ) -> None:
         self.fn, self.params, self.asked = fn, params, chunk
         self.reduction = _reduction(reduce)
-        self.budget = nbytes(max_resident)
-        self.sources: list[Source] = [source(s) for s in sources]
-        self.length = _common_length(self.sources)
-        diff = any(a.is_diff for a in tree.arrays(params)) if ad is None else ad
-        self.ns = namespace("llvm", diff)
-        self.totals: dict[Any, Total] = {}
-        self.report = Report(self.length, budget=self.budget)
+        self.ns = namespace("llvm", any(a.is_diff for a in tree.arrays(params)) if ad is None else ad)
+        self.report = Report(budget=nbytes(max_resident))
         self.progress = Progress(progress)
-        self.windows = 0  # bytes of the largest window
+        self.chunks = Chunks(sources, self.ns, self.report, self.progress)
+        self.sources, self.length = self.chunks.sources, self.chunks.length
+        self.report.elements = self.length
+        self.totals: dict[Any, Total] = {}
 
     def __enter__(self) -> Job:
         self._began = time.perf_counter()
         self._before = history.launches, history.soft_misses + history.hard_misses
-        try:
-            for s in self.sources:
-                s.open()
-        except BaseException:
-            self.close()
-            raise
+        self.chunks.__enter__()
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
-        runtime.sync()
-        self.close()
+        self.chunks.__exit__()
         self.progress.__exit__(kind, error, trace)
-
-    def close(self) -> None:
-        """Close all sources."""
-        for s in self.sources:
-            s.close()
 
     def call(self, chunks: list[Any]) -> Any:
         """Return the function's result, reduced as asked."""
@@ -135,57 +120,49 @@ class Job:
 
     def plan(self, need: Need) -> int:
         """Return the elements per chunk, and note it in the report."""
-        chunk = chunk_size(need, self.budget, self.length, self.asked, self.sources, text)
+        chunk = chunk_size(need, self.report.budget, self.length, self.asked, self.sources, text)
         self.report.chunk = chunk
         self.report.planned = max(self.report.planned, need(min(chunk, max(1, self.length))))
         return chunk
 
     def run(self, out: Any, keep: bool) -> Result:
         """Return the result: passes over the data until all totals are known and all results are written."""
-        outputs: list[Output | None] | None = None
-        written: set[int] = set()
+        outputs: dict[int, Output] | None = None
         try:
             with pool().scope() as seen:
                 while True:
                     probe = self.probe()
                     if outputs is None and probe.items is not None:
-                        outputs = self._outputs(probe, out, keep)
-                    known = [o for o in outputs or [] if o is not None]
-                    chunk = self.plan(self.need(probe, known))
+                        outputs = self._outputs(probe.items, out, keep)
+                    outputs_now = list((outputs or {}).values())
+                    chunk = self.plan(self.need(probe, outputs_now))
                     if self.length <= 1:
-                        assert outputs is not None or probe.items is None
-                        return self._tiny(out, keep)
-                    ready = [t for t in probe.totals if t.value is None and t.ready]
-                    todo = [
-                        k for k, item in enumerate(probe.items or [])
-                        if item.streamed and item.ready and k not in written
-                    ]  # fmt: skip
-                    if not ready and not todo:
+                        value = self._tiny(outputs or {})
                         break
-                    if not written:
-                        for o in (known if todo else []):
-                            o.open()
+                    ready = [t for t in probe.totals if t.value is None and t.ready]
+                    todo = {k: o for k, o in (outputs or {}).items() if not o.complete and _ready(probe, k)}
+                    self.totals = dict(probe.context.totals)
                     del probe
-                    self._pass(chunk, ready, {k: outputs[k] for k in todo} if outputs else {})
-                    written.update(todo)
-                value = self._finish(outputs or [])
+                    if not ready and not todo:
+                        value = self._finish(outputs or {})
+                        break
+                    for o in todo.values():
+                        o.open()
+                    self._pass(chunk, ready, todo)
         except BaseException:
             runtime.sync()
-            for o in outputs or []:
-                if o is not None:
-                    o.abort()
+            for o in (outputs or {}).values():
+                o.abort()
             raise
-        self._account(seen)
+        self.account(seen)
         return Result(value, self.report)
 
-    def _outputs(self, probe: Probe, out: Any, keep: bool) -> list[Output | None]:
-        assert probe.items is not None
-        streamed = [k for k, item in enumerate(probe.items) if item.streamed]
-        places = [out] if len(streamed) <= 1 and type(out) not in (list, tuple, dict) else items(out)
-        if out is not None and len(places) == len(probe.items):
+    def _outputs(self, results: list[Item], out: Any, keep: bool) -> dict[int, Output]:
+        """Return where the results go that have an element per element of the stream, by number of the result."""
+        streamed = [k for k, item in enumerate(results) if item.streamed]
+        places = items(out) if type(out) in (list, tuple, dict) else [out] * (1 if out is not None else len(streamed))
+        if len(places) == len(results) != len(streamed):
             places = [places[k] for k in streamed]
-        if out is None:
-            places = [None] * len(streamed)
         if len(places) != len(streamed):
             raise ValueError(
                 f"out: {len(places)} place(s) for {len(streamed)} result(s) with an element per element of the stream"
@@ -193,71 +170,20 @@ class Job:
         paths = [str(p) for p in places if p is not None and not isinstance(p, np.ndarray)]
         if len(set(paths)) != len(paths):
             raise ValueError(f"out: several results cannot go to one file: {', '.join(paths)}")
-        found: list[Output | None] = [None] * len(probe.items)
+        found = {}
         for k, place in zip(streamed, places, strict=True):
-            item = probe.items[k]
-            dtypes = {n.dtype for n in item.nodes}
-            dtype = dtypes.pop()
-            found[k] = output(place, keep, _maker(item.value), self.length, dtype, item.inner)
+            item = results[k]
+            found[k] = output(place, keep, _maker(item.value), self.length, item.nodes[0].dtype, item.inner)
         return found
 
-    def ranges(self, chunk: int) -> Iterator[tuple[int, int]]:
-        """Yield start and end of every chunk; none has a single element, whose program would be another one."""
-        start = 0
-        while start < self.length:
-            stop = min(start + chunk, self.length)
-            if self.length - stop == 1:
-                stop -= _PACKET
-            yield start, stop
-            start = stop
+    def context(self, start: int, size: int) -> Context:
+        """Return what a run of the function on one chunk reports to."""
+        return Context(size, materialise(literal(UInt64, start)), self.length, self.ns, self.totals, probing=False)
 
-    def chunks(self, chunk: int) -> Iterator[tuple[int, int, Context, list[Any]]]:
-        """Yield every chunk with a context and the arrays that hold it; checks the sources and reports afterwards."""
-        self.report.passes += 1
-        ranges = list(self.ranges(chunk))
-        for k, (start, stop) in enumerate(ranges):
-            arrays = [self._load(s, start, stop) for s in self.sources]
-            following = ranges[k + 1 : k + 2]
-            for s in self.sources:
-                for begin, end in following:
-                    s.prefetch(begin, end)
-            yield start, stop, self._context(start, stop), arrays
-            del arrays
-            self.report.chunks += 1
-            for s in self.sources:
-                s.done(start, stop)
-                self.report.bytes_read += (stop - start) * s.row
-            self.progress.update((self.report.passes - 1) * self.length + stop, self.report.passes * self.length)
-
-    def _context(self, start: int, stop: int) -> Context:
-        first = materialise(literal(UInt64, start))
-        return Context(stop - start, first, self.length, self.ns, self.totals, probing=False)
-
-    def _load(self, s: Source, start: int, stop: int) -> Any:
-        size = stop - start
-        count = s.row // s.dtype.itemsize
-        if s.direct:
-            window = s.window(start, stop).reshape(-1)
-            n = data(s.kind, window.size, borrow(window.ctypes.data, window.nbytes, window))
-        else:
-            buffer = allocate(s.kind, size * count)
-            runtime.sync()  # the block may still be read by what ran before
-            place = (ctypes.c_char * (size * s.row)).from_address(buffer.ptr)
-            s.read_into(np.frombuffer(place, s.kind.numpy).reshape(size, *s.shape[1:]), start, stop)
-            n = data(s.kind, size * count, buffer)
-        if s.mapped:
-            self.windows = max(self.windows, size * s.row)
-        kind = self.ns.flat(s.kind)
-        flat = kind.wrap(n)
-        if len(s.shape) == 1:
-            return flat
-        index = self.ns.flat(UInt32).wrap(counter(size)) * count
-        numbers = iter(range(count))
-        return tree.map_arrays(lambda _: gather(kind, flat, index + next(numbers)), self.ns.nested(s.shape[1:], s.kind)(0))
-
-    def _pass(self, chunk: int, ready: list[Total], outputs: dict[int, Output | None]) -> None:
-        self.totals.update((t.key, t) for t in ready)
-        for start, stop, context, arrays in self.chunks(chunk):
+    def _pass(self, chunk: int, ready: list[Total], outputs: dict[int, Output]) -> None:
+        """Go through the data once: for totals that are known then, and for results that can be written."""
+        for start, stop, arrays in self.chunks(chunk):
+            context = self.context(start, stop - start)
             results: list[Any] = []
             with running(context):
                 try:
@@ -266,23 +192,25 @@ class Job:
                     pass
                 finally:
                     self._take_scattered(context, ready)
-            del arrays
-            self._compute(context, ready, {k: components(results[k]) for k in outputs} if outputs else {})
+            arrays.clear()
+            flats = {k: components(results[k]) for k in outputs}
+            results.clear()
+            self._compute(context, ready, flats)
             for k, o in outputs.items():
-                assert o is not None
-                o.write(start, [x._n for x in components(results[k])], stop - start)
+                o.write(start, [x._n for x in flats[k]], stop - start)
                 self.report.bytes_written += (stop - start) * o.row
+        for o in outputs.values():
+            o.complete = True
         for t in ready:
             t.finish()
             t.level = self.report.passes
+        self.totals = {key: t for key, t in self.totals.items() if t.value is not None}
 
     def _take_scattered(self, context: Context, ready: list[Total]) -> None:
         for t in ready:
             if t.scattered:
                 t.running = context.roots.pop(t.key, None)
-        context.afters.clear()
-        context.current.clear()
-        context._kinds.clear()
+        context.release()
         context.restore()
 
     def _compute(self, context: Context, ready: list[Total], results: dict[int, list[Any]]) -> None:
@@ -291,7 +219,6 @@ class Job:
             for t in ready if not t.scattered
         }  # fmt: skip
         context.roots.clear()
-        context.bases.clear()
         nodes: list[Node] = [x._n for arrays in results.values() for x in arrays]
         with paused():
             compute([*nodes, *reduced.values(), *(t.running for t in ready if t.running is not None)])
@@ -299,57 +226,52 @@ class Job:
             for t, n in reduced.items():
                 t.partials.add(read(n, 0))
 
-    def _tiny(self, out: Any, keep: bool) -> Result:
+    def _tiny(self, outputs: dict[int, Output]) -> Any:
         """Return the result for a stream of at most one element, which is computed as arrays in memory are."""
         size = self.length
-        arrays = [self._load(s, 0, size) if size else _empty(self.ns, s) for s in self.sources]
-        context = Context(size, materialise(literal(UInt64, 0)), size, self.ns, {}, probing=False)
+        context = self.context(0, size)
+        context.totals = {}
         with running(context):
-            result = self.call(arrays)
-        probe_items = self.probe().items or []
-        outputs = self._outputs(self.probe(), out, keep) if probe_items else []
+            result = self.call([self.chunks.load(s, 0, size) for s in self.sources])
         values = items(result)
-        for k, o in enumerate(outputs):
-            if o is not None:
-                o.open()
-                try:
-                    if size:
-                        flats = components(values[k])
-                        compute([x._n for x in flats])
-                        o.write(0, [x._n for x in flats], size)
-                    values[k] = o.finish()
-                except BaseException:
-                    o.abort()
-                    raise
+        for k, o in outputs.items():
+            flats = components(values[k])
+            o.open()
+            if size:
+                compute([x._n for x in flats])
+                o.write(0, [x._n for x in flats], size)
+            values[k] = o.finish()
         self.report.chunks = self.report.passes = 1
-        self.report.seconds = time.perf_counter() - self._began
-        return Result(replace(result, iter(values)), self.report)
+        return replace(result, iter(values))
 
-    def _finish(self, outputs: list[Output | None]) -> Any:
+    def _finish(self, outputs: dict[int, Output]) -> Any:
         """Return the value: totals are put in, what only depends on them is computed, files get their names."""
         last = Probe(self.call, self.sources, self.ns, LENGTHS[0], self.length, self.totals, keep=True)
         if last.items is None:
             raise RuntimeError("stream: the function did something else on symbols than before; it must not change")
         compute([n for item in last.items if not item.streamed for n in item.nodes])
+        runtime.sync()
         values = [item.value for item in last.items]
-        for k, o in enumerate(outputs):
-            if o is not None:
-                values[k] = o.finish()
+        for k, o in outputs.items():
+            values[k] = o.finish()
         return replace(last.result, iter(values))
 
-    def _account(self, seen: Any) -> None:
+    def account(self, seen: Any) -> None:
+        """Note time, memory and kernels in the report."""
         report = self.report
         report.seconds = time.perf_counter() - self._began
-        report.peak = seen.live_peak - seen.live_before + self.windows
+        report.peak = seen.live_peak - seen.live_before + self.chunks.windows
         report.launches = history.launches - self._before[0]
         report.compiled = history.soft_misses + history.hard_misses - self._before[1]
+        if report.peak > report.budget:
+            over = f"arrays took {text(report.peak)}, more than max_resident: pass a smaller `chunk`"
+            report.notes.append(over)
+            warnings.warn(f"stream: {over}", RuntimeWarning, stacklevel=4)
 
 
-def _empty(ns: Any, s: Source) -> Any:
-    kind = ns.flat(s.kind)
-    if len(s.shape) == 1:
-        return kind()
-    return tree.map_arrays(lambda _: kind(), ns.nested(s.shape[1:], s.kind)(0))
+def _ready(probe: Probe, k: int) -> bool:
+    """Return whether the k-th result depends on no total that is not known yet."""
+    return probe.items is not None and probe.items[k].ready
 
 
 def _maker(value: Any) -> Callable[[list[Node]], Any]:
@@ -370,16 +292,6 @@ def _reduction(asked: Any) -> Callable[[Any], Any] | None:
         raise ValueError(f"reduce: unknown reduction {asked!r}; use {', '.join(_NAMES)}, or a function of an array")
     found: Callable[[Any], Any] = getattr(reductions, asked)
     return found
-
-
-def _common_length(sources: list[Source]) -> int:
-    if not sources:
-        raise ValueError("stream: at least one source is needed; its length is the number of elements")
-    lengths = [len(s) for s in sources]
-    if len(set(lengths)) > 1:
-        named = ", ".join(f"{s.name}: {len(s)}" for s in sources)
-        raise ValueError(f"stream: all sources need equally many elements, found {named}")
-    return lengths[0]
 
 
 __all__ = ["Job", "evaluate"]

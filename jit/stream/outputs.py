@@ -18,7 +18,7 @@ from ..arrays.flat import Flat
 from ..arrays.transfer import to_numpy
 from ..dtypes import DType
 from ..memory.pool import allocate
-from ..runtime.launch import runtime
+from ..runtime.engine import runtime
 from ..trace import Node, data
 
 Array = NDArray[Any]
@@ -32,6 +32,7 @@ class Output:
 
     def __init__(self, length: int, dtype: DType, inner: tuple[int, ...]) -> None:
         self.length, self.dtype, self.inner = length, dtype, inner
+        self.complete = False  # whether all elements were written
         self.row = dtype.itemsize * math.prod(inner)
 
     def open(self) -> None:
@@ -86,7 +87,8 @@ class FileOutput(Output):
     def write_array(self, start: int, values: Array) -> None:
         """Write elements at their place."""
         self._file.seek(self._start + start * self.row)
-        rest = memoryview(np.ascontiguousarray(values)).cast("B")
+        plain: Any = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+        rest = memoryview(plain)
         while rest:
             rest = rest[self._file.write(rest) :]
 

@@ -9,10 +9,12 @@ from typing import Any
 from ..arrays import tree
 from ..arrays.base import ArrayBase
 from ..passes.order import children, walk
-from ..runtime.launch import runtime
+from ..runtime.engine import runtime
 from ..trace import AFTER, COUNTER, LITERAL, OUT, PHI, REDUCE, SCATTER, Node
-from .context import Blocked, Context, not_streamable, running, stream_node
+from .context import FROM_UNKNOWN, Blocked, Context, stream_node
+from .current import running
 from .outputs import components, items
+from .refusals import not_streamable
 from .sources import Source
 from .totals import Total
 
@@ -29,7 +31,7 @@ class Item:
         self.value = value
         self.nodes = [x._n for x in components(value)] if isinstance(value, ArrayBase) else []
         self.streamed = any(n.size == context.size for n in self.nodes)
-        self.ready = not any(context.kind(n) & 2 for n in self.nodes)
+        self.ready = not any(context.kind(n) & FROM_UNKNOWN for n in self.nodes)
         self.inner: tuple[int, ...] = tuple(getattr(value, "static_shape", ()))
 
 
@@ -39,7 +41,9 @@ class Probe:
     `keep`: arrays that it scatters to are left with the totals.
     """
 
-    def __init__(self, call: Call, sources: Sequence[Source], ns: Any, size: int, length: int, totals: Any, keep: bool = False) -> None:
+    def __init__(
+        self, call: Call, sources: Sequence[Source], ns: Any, size: int, length: int, totals: Any, keep: bool = False
+    ) -> None:
         self.context = Context(size, None, length, ns, dict(totals), probing=True)
         arguments = [symbol(s, k, ns, size) for k, s in enumerate(sources)]
         self.result: Any = None
@@ -96,7 +100,7 @@ def _inputs(n: Node) -> Sequence[Node]:
 
 def _compare(first: Probe, second: Probe) -> None:
     a, b = first.roots(), second.roots()
-    shapes = [(len(p.items or []), [len(i.nodes) for i in p.items or []], list(p.context.totals)) for p in (first, second)]
+    shapes = [([len(i.nodes) for i in p.items or []], list(p.context.totals)) for p in (first, second)]
     plain = [[repr(i.value) for i in p.items or [] if not i.nodes] for p in (first, second)]
     if shapes[0] != shapes[1] or plain[0] != plain[1]:
         raise _length_matters("its results", None)
@@ -121,7 +125,8 @@ def _same(n: Node, m: Node, users: dict[Node, Node]) -> None:
         raise _length_matters("which operations it takes", where)
     sizes = (n.size, m.size)
     if sizes == LENGTHS and n.buf is None and n.op is COUNTER:
-        raise not_streamable("arange", "counts within a chunk; use stream.index() for numbers among all elements", where)
+        reason = "counts within a chunk; use stream.index() for numbers among all elements"
+        raise not_streamable("arange", reason, where)
     if n.buf is not None:
         if n.size == LENGTHS[0] and sizes == LENGTHS:
             raise not_streamable("array", "makes an array with an element per element of the chunk", where)
@@ -129,7 +134,8 @@ def _same(n: Node, m: Node, users: dict[Node, Node]) -> None:
             raise _length_matters("an array that it makes", where)
         return
     if sizes[0] != sizes[1] and sizes != LENGTHS:
-        raise _length_matters(f"the size of an array ({sizes[0]} elements for {LENGTHS[0]}, {sizes[1]} for {LENGTHS[1]})", where)
+        what = f"the size of an array ({n.size} elements for {LENGTHS[0]}, {m.size} for {LENGTHS[1]})"
+        raise _length_matters(what, where)
     if n.op is LITERAL and n.attr != m.attr:
         raise _length_matters("a number", where)
     if n.op in (OUT, PHI, REDUCE) and n.attr != m.attr or n.op is SCATTER and n.attr.op != m.attr.op:
@@ -145,10 +151,8 @@ def _equal(n: Node, m: Node) -> bool:
 
 
 def _length_matters(what: str, where: str | None) -> Exception:
-    return not_streamable(
-        "len", f"makes {what} depend on the number of elements of a chunk; use stream.length() for that of all elements",
-        where,
-    )
+    reason = f"makes {what} depend on the number of elements of a chunk; use stream.length() for that of all elements"
+    return not_streamable("len", reason, where)
 
 
 __all__ = ["LENGTHS", "Item", "Probe", "probed", "symbol"]

@@ -39,7 +39,8 @@ class Report:
         lines = [
             f"{self.elements} elements in {self.chunks} chunks of {self.chunk}, {self.passes} pass(es) over the data",
             f"memory: at most {text(self.peak)} of {text(self.budget)} allowed ({text(self.planned)} planned)",
-            f"read {text(self.bytes_read)}, wrote {text(self.bytes_written)} in {self.seconds:.3g} s: {self.rate:.3g} GB/s",
+            f"read {text(self.bytes_read)}, wrote {text(self.bytes_written)} in {self.seconds:.3g} s: "
+            f"{self.rate:.3g} GB/s",
             f"{self.launches} kernel launches, {self.compiled} kernels new to the process",
         ]
         return "\n".join([*lines, *self.notes])

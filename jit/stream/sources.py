@@ -90,7 +90,7 @@ class ArraySource(Source):
 
     def done(self, start: int, stop: int) -> None:
         """Drop the pages of a map, which stay in the file's cache."""
-        if self._map is not None and self.array.mode != "c" and hasattr(mmap, "MADV_DONTNEED"):
+        if self._map is not None and getattr(self.array, "mode", "c") != "c" and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
