@@ -53,16 +53,16 @@ class Need:
             "results in memory": sum(o.resident for o in outputs),
             "the engine": _SMALL,
         }
-        self.scattered = [t for t in totals if t.scattered]
+        self.scattered = [(t.nbytes, t.width) for t in totals if t.scattered]  # bytes and elements of arrays
 
     def fixed(self, chunk: int) -> int:
         """Return the bytes that are needed once."""
         total = sum(self.parts.values())
-        for t in self.scattered:
+        for size, width in self.scattered:
             # The array, a copy while others hold it, the next one; and one for each thread's share of the chunk.
-            total += 3 * t.nbytes
-            if t.nbytes <= PRIVATE_LIMIT and t.width <= max(chunk // 4, 4096):
-                total += (chunk_limit() + 1) * t.nbytes
+            total += 3 * size
+            if size <= PRIVATE_LIMIT and width <= max(chunk // 4, 4096):
+                total += (chunk_limit() + 1) * size
         return total
 
     def __call__(self, chunk: int) -> int:

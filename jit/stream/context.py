@@ -39,13 +39,14 @@ class Context:
         self.reductions = self.scatters = 0
         self.counts = False  # whether the reduction recorded last was one over all chunks
         self.roots: dict[Any, Node] = {}  # operands of reductions, by key of the total
-        self.results: dict[Any, Any] = {}  # arrays that stand for totals while derivatives are taken
         self.current: dict[int, Total] = {}  # by id of the array scattered to: what is summed up in it now
         self.bases: dict[int, Node] = {}  # and its node before the first scatter
         self.before: list[tuple[Any, Node, Any]] = []  # arrays scattered to, and what they were
         self.afters: dict[Node, Total] = {}
         self.stored: dict[Node, int] = {}  # bytes per element of what the function itself evaluates
-        self.on_reduce: Callable[[Context, Total, Any], Any] | None = None
+        # While derivatives are taken: (total, arguments) -> what stands for a total that is known.
+        self.reduced: Callable[..., Any] | None = None
+        self.scattered: Callable[..., Any] | None = None
         self._kinds: dict[Node, int] = {}
 
     # What the function may ask for.
@@ -106,8 +107,8 @@ class Context:
             return None
         self.counts = True
         self.roots[key] = x._n
-        if self.on_reduce is not None:
-            return self.on_reduce(self, total, (x, result))
+        if self.reduced is not None and result.dtype.is_float:
+            return self.reduced(total, x, result)
         if total.value is not None:
             return result.ns.flat(total.value.dtype).wrap(total.value)
         return result.wrap(node(UNKNOWN, result.dtype, 1, (), key))
@@ -135,7 +136,10 @@ class Context:
             self.bases[id(target)] = target._n
             self.before.append((target, target._n, target._ad))
         if total.value is not None:
-            target.assign(type(target).wrap(total.value))
+            if self.scattered is not None and target.dtype.is_float:
+                target.assign(self.scattered(total, op, target, value, index, active))
+            else:
+                target.assign(type(target).wrap(total.value))
             return True
         if total.key in self.roots:
             # Scatters of one kind join while nobody else holds the array: neither may this object.

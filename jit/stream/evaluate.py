@@ -112,10 +112,10 @@ class Job:
         """Return what the function does, as far as the totals known so far let it run."""
         return probed(self.call, self.sources, self.ns, self.length, self.totals)
 
-    def need(self, probe: Probe, outputs: list[Output], extra: int = 0) -> Need:
+    def need(self, probe: Probe, outputs: list[Output]) -> Need:
         """Return the bytes that a pass takes."""
         params = sum(x._n.size * x._n.dtype.itemsize for x in tree.arrays(self.params) if x._n.buf is not None)
-        stored = sum(probe.context.stored.values()) + extra
+        stored = sum(probe.context.stored.values())
         return Need(self.sources, outputs, probe.totals, stored, params)
 
     def plan(self, need: Need) -> int:
@@ -127,35 +127,37 @@ class Job:
 
     def run(self, out: Any, keep: bool) -> Result:
         """Return the result: passes over the data until all totals are known and all results are written."""
-        outputs: dict[int, Output] | None = None
+        outputs: dict[int, Output] = {}
         try:
             with pool().scope() as seen:
-                while True:
-                    probe = self.probe()
-                    if outputs is None and probe.items is not None:
-                        outputs = self._outputs(probe.items, out, keep)
-                    outputs_now = list((outputs or {}).values())
-                    chunk = self.plan(self.need(probe, outputs_now))
-                    if self.length <= 1:
-                        value = self._tiny(outputs or {})
-                        break
-                    ready = [t for t in probe.totals if t.value is None and t.ready]
-                    todo = {k: o for k, o in (outputs or {}).items() if not o.complete and _ready(probe, k)}
-                    self.totals = dict(probe.context.totals)
-                    del probe
-                    if not ready and not todo:
-                        value = self._finish(outputs or {})
-                        break
-                    for o in todo.values():
-                        o.open()
-                    self._pass(chunk, ready, todo)
+                self.settle(lambda results: outputs.update(self._outputs(results, out, keep)), outputs)
+                value = self._tiny(outputs) if self.length <= 1 else self.finish(outputs)
         except BaseException:
             runtime.sync()
-            for o in (outputs or {}).values():
+            for o in outputs.values():
                 o.abort()
             raise
         self.account(seen)
         return Result(value, self.report)
+
+    def settle(self, place: Callable[[list[Item]], None], outputs: dict[int, Output]) -> None:
+        """Go through the data until all totals are known and `outputs`, to which `place` adds, are complete."""
+        placed = False
+        while True:
+            probe = self.probe()
+            if not placed and probe.items is not None:
+                place(probe.items)
+                placed = True
+            chunk = self.plan(self.need(probe, list(outputs.values())))
+            ready = [t for t in probe.totals if t.value is None and t.ready]
+            todo = {k: o for k, o in outputs.items() if not o.complete and _ready(probe, k)}
+            if self.length <= 1 or not ready and not todo:
+                return
+            self.totals = dict(probe.context.totals)
+            del probe
+            for o in todo.values():
+                o.open()
+            self._pass(chunk, ready, todo)
 
     def _outputs(self, results: list[Item], out: Any, keep: bool) -> dict[int, Output]:
         """Return where the results go that have an element per element of the stream, by number of the result."""
@@ -199,6 +201,7 @@ class Job:
             for k, o in outputs.items():
                 o.write(start, [x._n for x in flats[k]], stop - start)
                 self.report.bytes_written += (stop - start) * o.row
+            del flats, context  # they may hold the window, and the next one is mapped now
         for o in outputs.values():
             o.complete = True
         for t in ready:
@@ -244,7 +247,7 @@ class Job:
         self.report.chunks = self.report.passes = 1
         return replace(result, iter(values))
 
-    def _finish(self, outputs: dict[int, Output]) -> Any:
+    def finish(self, outputs: dict[int, Output]) -> Any:
         """Return the value: totals are put in, what only depends on them is computed, files get their names."""
         last = Probe(self.call, self.sources, self.ns, LENGTHS[0], self.length, self.totals, keep=True)
         if last.items is None:
