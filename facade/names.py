@@ -41,6 +41,7 @@ _TABLE: dict[str, str] = {
         "flush_kernel_cache flush_malloc_cache whos "
         "thread_count set_thread_count scoped_thread_count sync_thread"
     ),
+    "luxgrad.jit.caches": "cache_stats clear_cache",
     "luxgrad.jit.traits": (
         "Dynamic is_array_v is_mask_v is_float_v is_half_v is_integral_v is_arithmetic_v is_signed_v is_unsigned_v "
         "is_jit_v is_diff_v is_dynamic_v is_matrix_v is_tensor_v is_complex_v is_quaternion_v is_special_v is_vector_v "

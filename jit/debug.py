@@ -128,6 +128,22 @@ SETTINGS: dict[str, Setting] = {
             'debug.scoped(cache_maxsize="512M")',
         ),
         Setting(
+            "LUXGRAD_DATA_CACHE_MAXSIZE", "data_cache_maxsize", _nbytes, "1G",
+            "how much decoded textures, meshes, sampling tables and ray structures may take in memory so that a scene "
+            "loads faster again; `0` keeps none",
+            'debug.scoped(data_cache_maxsize="256M")',
+        ),
+        Setting(
+            "LUXGRAD_DATA_CACHE_DIR", "data_cache_dir", _folder, "",
+            "folder in which these are kept for other processes too (docs/caches.md); none are unless it is given",
+            'debug.scoped(data_cache_dir="folder")',
+        ),
+        Setting(
+            "LUXGRAD_DATA_CACHE_DISK", "data_cache_disk", _nbytes, "4G",
+            "how much that folder may hold; the longest unused go first",
+            'debug.scoped(data_cache_disk="20G")',
+        ),
+        Setting(
             "LUXGRAD_MEMORY_LIMIT", "memory_limit", _limit, "",
             "how much arrays may hold together, such as `8G` or `0.5` (of the memory), instead of all memory",
             'luxgrad.set_memory_limit("8G")',
@@ -139,7 +155,8 @@ SETTINGS: dict[str, Setting] = {
         ),
     )
 }  # fmt: skip
-_SCOPED = ("level", "dump", "verify", "cache_dir", "cache_maxsize")
+_SCOPED = ("level", "dump", "verify", "cache_dir", "cache_maxsize", "data_cache_maxsize", "data_cache_dir",
+           "data_cache_disk")  # fmt: skip
 _scoped: dict[str, Any] = {}
 _known: dict[str, Any] = {}  # of level and verify, which every launch asks for: read from the environment once
 
@@ -170,7 +187,7 @@ def verifying() -> bool:
 
 @contextmanager
 def scoped(**settings: Any) -> Iterator[None]:
-    """Within the block settings hold: `level`, `dump`, `verify`, `cache_dir`, `cache_maxsize`; in all threads.
+    """Within the block settings hold: `level`, `dump`, `verify`, and those of the caches; in all threads.
 
     Values may be given as in the variable ("512M") or as Python values. Raises ValueError for what has no meaning and
     TypeError for an unknown name.

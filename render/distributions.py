@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,30 +11,53 @@ from ..jit.arrays import functions as f
 from ..jit.arrays.memops import gather
 from .warp import square_to_bilinear, square_to_bilinear_pdf
 
-__all__ = ["Bilinear2D", "Discrete2D"]
+__all__ = ["Bilinear2D", "Discrete2D", "bilinear_tables", "discrete_tables"]
+
+Array = np.ndarray[Any, Any]
+Tables = Mapping[str, Any]
+
+
+def bilinear_tables(values: Array | None, dtype: Any) -> dict[str, Any]:
+    """Return what `Bilinear2D` looks up, as arrays of type `dtype`: "values" (H, W), "level0" and so on."""
+    grid = np.asarray(values, np.float64)
+    cells = 0.25 * (grid[:-1, :-1] + grid[:-1, 1:] + grid[1:, :-1] + grid[1:, 1:])
+    scale = cells.size / cells.sum()
+    tables: dict[str, Any] = {"values": (grid * scale).astype(dtype)}
+    level = cells * scale
+    while max(level.shape) > 1:
+        even = np.pad(level, [(0, level.shape[0] & 1), (0, level.shape[1] & 1)])
+        blocks = even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2).transpose(0, 2, 1, 3)
+        tables[f"level{len(tables) - 1}"] = np.ascontiguousarray(blocks, dtype)
+        level = blocks.sum((2, 3))
+    return tables
+
+
+def discrete_tables(values: Array | None, dtype: Any) -> dict[str, Any]:
+    """Return what `Discrete2D` looks up: "columns", "probabilities" (H, W), "rows" (H,) of type `dtype`, "total"."""
+    grid = np.asarray(values, np.float64)
+    total = float(grid.sum())
+    return {
+        "columns": np.cumsum(grid, 1).astype(dtype), "rows": np.cumsum(grid.sum(1)).astype(dtype),
+        "probabilities": (grid / total).astype(dtype), "total": total,
+    }  # fmt: skip
 
 
 class Bilinear2D:
     """A density over the unit square, bilinear between values at the corners of a grid of equal cells.
 
     Points are drawn by descending a pyramid of sums, halving the square per level (Clarberg et al. 2005, "Wavelet
-    importance sampling"), and then within the cell. `values` (H, W) must be >= 0 and not all 0; H, W >= 2.
+    importance sampling"), and then within the cell. `values` (H, W) must be >= 0 and not all 0; H, W >= 2. Tables that
+    exist already may be given instead.
     """
 
-    def __init__(self, types: Any, values: np.ndarray[Any, Any]) -> None:
+    def __init__(self, types: Any, values: Array | None = None, tables: Tables | None = None) -> None:
         self.types = types
-        grid = np.asarray(values, np.float64)
-        cells = 0.25 * (grid[:-1, :-1] + grid[:-1, 1:] + grid[1:, :-1] + grid[1:, 1:])
-        scale = cells.size / cells.sum()
-        self.height, self.width = grid.shape
-        self.values = _flat(types, grid * scale)
-        self.levels: list[tuple[Any, int]] = []  # (blocks of 2 x 2 sums, blocks per row), the finest first
-        level = cells * scale
-        while max(level.shape) > 1:
-            even = np.pad(level, [(0, level.shape[0] & 1), (0, level.shape[1] & 1)])
-            blocks = even.reshape(even.shape[0] // 2, 2, even.shape[1] // 2, 2).transpose(0, 2, 1, 3)
-            self.levels.append((_flat(types, blocks), blocks.shape[1]))
-            level = blocks.sum((2, 3))
+        tables = bilinear_tables(values, types.dtype.numpy) if tables is None else tables
+        self.height, self.width = tables["values"].shape
+        self.values = _flat(types, tables["values"])
+        # (blocks of 2 x 2 sums, blocks per row), the finest first
+        levels = [tables[f"level{k}"] for k in range(len(tables) - 1)]
+        self.levels: list[tuple[Any, int]] = [(_flat(types, blocks), blocks.shape[1]) for blocks in levels]
 
     def _corners(self, x: Any, y: Any, active: Any) -> tuple[Any, Any, Any, Any]:
         base = y * self.width + x
@@ -78,17 +102,19 @@ class Bilinear2D:
 
 
 class Discrete2D:
-    """Probabilities of the cells of a grid: the row is drawn first, then the column. `values` (H, W) >= 0, not all
-    0."""
+    """Probabilities of the cells of a grid: the row is drawn first, then the column.
 
-    def __init__(self, types: Any, values: np.ndarray[Any, Any]) -> None:
+    `values` (H, W) >= 0, not all 0, or `tables` made of them.
+    """
+
+    def __init__(self, types: Any, values: Array | None = None, tables: Tables | None = None) -> None:
         self.types = types
-        grid = np.asarray(values, np.float64)
-        self.height, self.width = grid.shape
-        self.columns = _flat(types, np.cumsum(grid, 1))
-        self.rows = _flat(types, np.cumsum(grid.sum(1)))
-        self.total = float(grid.sum())
-        self.probabilities = _flat(types, grid / self.total)
+        tables = discrete_tables(values, types.dtype.numpy) if tables is None else tables
+        self.height, self.width = tables["columns"].shape
+        self.columns = _flat(types, tables["columns"])
+        self.rows = _flat(types, tables["rows"])
+        self.total: float = tables["total"]
+        self.probabilities = _flat(types, tables["probabilities"])
 
     def sample(self, u: Any, active: Any = True) -> tuple[Any, Any, Any, Any]:
         """Return column and row of a cell (UInt32), its probability, and the numbers to use again (Point2f)."""

@@ -199,7 +199,7 @@ class Scene(Object):
         if self._accelerator is None:
             with outside(), resume_grad():
                 self._geometry = self.surfaces.geometry
-            self._accelerator = build(self._geometry, self.accelerator_kind)
+            self._accelerator = build(self._geometry, self.accelerator_kind, remember=True)
         elif versions != self._versions:
             self._rebuild(versions)
         self._versions = versions

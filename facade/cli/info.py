@@ -15,13 +15,15 @@ from rich.table import Table
 from luxgrad import __version__
 from luxgrad.cli.common import load
 from luxgrad.jit.codegen import host
+from luxgrad.jit.datacache import data_cache
 from luxgrad.jit.runtime import cache, threads
+from luxgrad.jit.runtime.store import Store
 from luxgrad.render.accel.embree_library import available as embree_available
 from luxgrad.render.registry import KINDS, known
 from luxgrad.render.traverse import flag_text, traverse
 from luxgrad.render.variants import available
 
-__all__ = ["installation", "run"]
+__all__ = ["describe", "installation", "run"]
 
 _LIBRARIES = ("numpy", "llvmlite", "embreex", "OpenEXR", "pillow", "cuda-python")
 
@@ -43,9 +45,6 @@ def run(options: argparse.Namespace) -> None:
 def installation() -> dict[str, str]:
     """Return facts about this installation and machine by name."""
     target = host.target()
-    folder = cache.folder()
-    files = [p for p in folder.glob("*.lux") if p.is_file()] if folder.is_dir() else []
-    size = sum(p.stat().st_size for p in files)
     plugins = {kind: len(known(kind)) for kind in KINDS if kind != "scene"}
     return {
         "luxgrad": __version__,
@@ -58,8 +57,18 @@ def installation() -> dict[str, str]:
         "ray tracing": "own tree" + (" and Embree" if embree_available() else "; Embree is not installed"),
         "variants": ", ".join(available()),
         "plugins": ", ".join(f"{count} {kind}" for kind, count in plugins.items() if count),
-        "kernel cache": f"{folder}, {len(files)} kernels, {size / 1e6:.1f} MB of {cache.size_limit() / 1e6:.0f} MB",
+        "kernel cache": describe(cache.STORE, "kernels"),
+        "data cache": describe(data_cache().store, "files"),
     }
+
+
+def describe(store: Store, what: str) -> str:
+    """Return where a cache lies on disk and what it holds."""
+    folder, files = store.folder(), store.files()
+    if folder is None:
+        return "not kept on disk"
+    size = sum(f.size for f in files)
+    return f"{folder}, {len(files)} {what}, {size / 1e6:.1f} MB of {store.limit() / 1e6:.0f} MB"
 
 
 def _version(name: str) -> str:

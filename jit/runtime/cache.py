@@ -1,7 +1,6 @@
 """Compiled kernels: in memory by structure, on disk by content; literals that change become arguments.
 
-Files are written under a temporary name and renamed, carry a checksum, and are ignored (then replaced) when damaged or
-made by somebody else, so that any number of processes can share a folder.
+How the files of any number of processes live in one folder is told in `store.py`.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ import functools
 import hashlib
 import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from .. import debug
 from ..codegen import host
 from ..errors import CompileError
+from .store import Store
 
 _MAGIC = b"luxgrad1"
 
@@ -38,21 +37,33 @@ class Kernel:
         self.instructions = 0
 
 
-def folder() -> Path:
-    """Return the folder of stored kernels: LUXGRAD_CACHE_DIR, or the platform's place for caches."""
+def folder() -> Path | None:
+    """Return the folder of stored kernels: LUXGRAD_CACHE_DIR, or the platform's place for caches.
+
+    None, which keeps nothing on disk, if the system does not tell where the user's files are (no HOME).
+    """
     asked = debug.value("cache_dir")
     if asked:
         return Path(asked)
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "luxgrad"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "luxgrad"
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "luxgrad"
+    given = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME", "")
+    if sys.platform != "darwin" and os.path.isabs(given):
+        return Path(given) / "luxgrad"
+    try:
+        home = Path.home()
+    except RuntimeError:
+        return None
+    if not os.environ.get("HOME", "unset"):  # HOME= leads to the root of the file system
+        return None
+    below = {"darwin": "Library/Caches", "win32": "AppData/Local"}.get(sys.platform, ".cache")
+    return home / below / "luxgrad"
 
 
 def size_limit() -> int:
     """Return the bytes the folder may hold: LUXGRAD_CACHE_MAXSIZE ("512M", "2G"), one GiB by default."""
     return int(debug.value("cache_maxsize"))
+
+
+STORE = Store(_MAGIC, ".lux", folder, size_limit)
 
 
 @functools.cache
@@ -75,63 +86,13 @@ def digest(key: Any) -> str:
 
 def read(name: str) -> bytes | None:
     """Return a stored object, or None if there is none that is whole; a damaged file is removed."""
-    path = folder() / f"{name}.lux"
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    head = len(_MAGIC) + 16
-    body = data[head:]
-    if data[: len(_MAGIC)] != _MAGIC or hashlib.blake2b(body, digest_size=16).digest() != data[len(_MAGIC) : head]:
-        path.unlink(missing_ok=True)
-        return None
-    try:
-        os.utime(path)  # last use, for eviction
-    except OSError:
-        return body
-    return body
-
-
-_written = 0
+    body = STORE.read(name)
+    return None if body is None else bytes(body)
 
 
 def write(name: str, body: bytes) -> None:
     """Store an object; a folder that cannot be written only costs the next process its time."""
-    global _written
-    place = folder()
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=place, prefix=".new-")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(_MAGIC + hashlib.blake2b(body, digest_size=16).digest() + body)
-            os.replace(temporary, place / f"{name}.lux")
-        except OSError:
-            Path(temporary).unlink(missing_ok=True)
-            return
-    except OSError:
-        return
-    _written += len(body)
-    if _written > size_limit() // 16:
-        _written = 0
-        evict(place, size_limit())
-
-
-def evict(place: Path, limit: int) -> None:
-    """Remove the objects used longest ago until the folder holds at most `limit` bytes."""
-    entries = []
-    for path in place.glob("*.lux"):
-        try:
-            info = path.stat()
-        except OSError:
-            continue
-        entries.append((info.st_mtime, info.st_size, path))
-    total = sum(size for _, size, _ in entries)
-    for _, size, path in sorted(entries, key=lambda entry: entry[:2]):
-        if total <= limit:
-            return
-        path.unlink(missing_ok=True)
-        total -= size
+    STORE.write(name, [body])
 
 
 def load(name: str, symbols: tuple[str, ...] = ("kernel",)) -> host.CompiledModule | None:
@@ -142,5 +103,5 @@ def load(name: str, symbols: tuple[str, ...] = ("kernel",)) -> host.CompiledModu
     try:
         return host.link(body, symbols, name)
     except CompileError:
-        (folder() / f"{name}.lux").unlink(missing_ok=True)
+        STORE.remove(name)
         return None

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ...jit.codegen.host import CompiledModule
 from ...jit.once import once
+from ..cached import Value, remembered
 from . import bvh_memory
 from .bvh_build import Tree, build_tree
 from .bvh_memory import Primitives
@@ -17,7 +18,7 @@ from .bvh_packet import packet_functions
 from .bvh_wide import Single
 from .bvh_wide_build import wide_arrays
 from .code import compiled
-from .geometry import Disk, Geometry, Sphere, moved, union
+from .geometry import Disk, Geometry, Sphere, geometry_digest, moved, union
 from .interface import Accelerator
 from .layout import WIDTHS
 
@@ -44,7 +45,7 @@ class BvhAccelerator(Accelerator):
     Raises ValueError for a width other than 1, 8 or 16.
     """
 
-    def __init__(self, geometry: Sequence[Geometry], width: int = 16) -> None:
+    def __init__(self, geometry: Sequence[Geometry], width: int = 16, remember: bool = False) -> None:
         if width not in WIDTHS:
             raise ValueError(f"packets of {width} rays were asked for; an accelerator traces 1, 8 or 16")
         self.width = width
@@ -56,8 +57,12 @@ class BvhAccelerator(Accelerator):
         self.scene = int(self._scene.ctypes.data)
         self.args_coherent, self.args_incoherent = (int(self._arguments[i:].ctypes.data) for i in range(2))
         self._memory: list[NDArray[np.generic]] = []
-        self._primitives = Primitives(geometry)
-        self._build()
+        self._geometry = list(geometry)
+        if remember:
+            key = (width == 1, geometry_digest(geometry))
+            self._take(remembered("accelerator", key, lambda: self._made(Primitives(self._geometry))))
+        else:
+            self._take(self._made(Primitives(self._geometry)))
 
     # Attributes in the interface; compiled when first asked for here, and never set.
     @property
@@ -70,34 +75,40 @@ class BvhAccelerator(Accelerator):
         """Return the address of the function for shadow rays."""
         return functions(self.width).address("occluded")
 
-    def _build(self) -> None:
-        self.tree: Tree = build_tree(self._primitives.lower, self._primitives.upper)
-        self._built_cost = self.tree.cost()
-        self._publish()
+    def _made(self, primitives: Primitives, tree: Tree | None = None) -> Value:
+        """Return the arrays over primitives by name, with a tree that exists or a new one."""
+        tree = build_tree(primitives.lower, primitives.upper) if tree is None else tree
+        count = len(primitives)
+        ordered = bvh_memory.aligned(max(count, 1) * 16, "f4").reshape(-1, 16)
+        ordered[:count] = primitives.records()[tree.order]
+        arrays = {"nodes": bvh_memory.node_array(tree), "records": ordered, "analytic": primitives.analytic}
+        if self.width == 1 or count > PACKETS_UP_TO:
+            arrays["wide"], arrays["blocks"] = wide_arrays(tree, ordered)
+        bounds = np.stack(union(primitives.lower, primitives.upper))
+        kept = {"lower": tree.lower, "upper": tree.upper, "child": tree.child, "order": tree.order}
+        return {**arrays, **kept, "levels": tree.levels, "bounds": bounds, "cost": tree.cost()}
 
-    def _publish(self) -> None:
-        """Write the tree and the primitives to memory and point the scene at them."""
-        ordered = bvh_memory.aligned(max(len(self._primitives), 1) * 16, "f4").reshape(-1, 16)
-        ordered[: len(self._primitives)] = self._primitives.records()[self.tree.order]
-        self._memory = [bvh_memory.node_array(self.tree), ordered, self._primitives.analytic]
-        single = self.width == 1 or len(self._primitives) > PACKETS_UP_TO
-        if single:
-            self._memory += wide_arrays(self.tree, ordered)
+    def _take(self, made: Value) -> None:
+        """Point the scene at arrays, which may be shared: they are only read."""
+        self.tree = Tree(*(made[name] for name in ("lower", "upper", "child", "order", "levels")))
+        self._built_cost: float = made["cost"]
+        self._memory = [made[name] for name in ("nodes", "records", "analytic", "wide", "blocks") if name in made]
+        single = "wide" in made
         self._arguments[0] = bvh_memory.ARGS_SINGLE if self.width == 1 else bvh_memory.ARGS_PACKET
         self._arguments[1] = bvh_memory.ARGS_SINGLE if single else bvh_memory.ARGS_PACKET
         self._scene[: len(self._memory)] = [array.ctypes.data for array in self._memory]
-        self.bounds = union(self._primitives.lower, self._primitives.upper)
+        self.bounds = made["bounds"][0], made["bounds"][1]
 
     def update(self, geom_index: int, change: NDArray[np.float32] | Sphere | Disk) -> None:
         """Move a geometry: new vertices, or another sphere or disk."""
-        geometry = self._primitives.geometry
-        geometry[geom_index] = moved(geometry, geom_index, change)
-        self._primitives = Primitives(geometry)
-        self.tree.refit(self._primitives.lower, self._primitives.upper)
-        if self.tree.cost() > _WORN * self._built_cost:
-            self._build()
-        else:
-            self._publish()
+        self._geometry[geom_index] = moved(self._geometry, geom_index, change)
+        primitives, old, cost = Primitives(self._geometry), self.tree, self._built_cost
+        tree = Tree(old.lower.copy(), old.upper.copy(), old.child, old.order, old.levels)
+        tree.refit(primitives.lower, primitives.upper)
+        worn = tree.cost() > _WORN * cost
+        self._take(self._made(primitives, None if worn else tree))
+        if not worn:
+            self._built_cost = cost
 
     def close(self) -> None:
         """Give the memory of the structure back; no ray may be traced after that."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...jit.datacache import content_digest
 from ...jit.errors import SceneError
 
 Floats = NDArray[np.float32]
@@ -74,6 +76,19 @@ class Disk:
 
 
 Geometry = Triangles | Sphere | Disk
+
+
+def geometry_digest(geometry: Sequence[Geometry]) -> str:
+    """Return a text that stands for all numbers of a list of geometries, in this order."""
+    parts: list[NDArray[Any]] = []
+    for item in geometry:
+        if isinstance(item, Triangles):
+            parts += [item.vertices, item.faces]
+        elif isinstance(item, Sphere):
+            parts.append(np.append(item.center, item.radius))
+        else:
+            parts.append(item.to_world)
+    return content_digest(*parts)
 
 
 def _shaped(value: ArrayLike, shape: tuple[int, ...], what: str) -> Doubles:

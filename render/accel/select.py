@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...jit.datacache import data_cache
 from .embree_library import available
-from .geometry import Geometry, Triangles
+from .geometry import Geometry, Triangles, geometry_digest
 from .interface import Accelerator
 
 KINDS = ("auto", "embree", "bvh")
@@ -22,10 +23,13 @@ KINDS = ("auto", "embree", "bvh")
 OWN_UP_TO = 40_000
 
 
-def build(geometry: Sequence[Geometry], kind: str = "auto", width: int = 16) -> Accelerator:
+def build(
+    geometry: Sequence[Geometry], kind: str = "auto", width: int = 16, remember: bool = False
+) -> Accelerator:
     """Return an accelerator over `geometry` for packets of `width` rays; geomID is the place in the list.
 
-    `kind` is "embree", "bvh" (our own), or "auto": our own for small scenes and wherever Embree is not installed.
+    `kind` is "embree", "bvh" (our own), or "auto": our own for small scenes and wherever Embree is not installed. With
+    `remember` it is kept for scenes of the same geometry, and may belong to others: it must not be updated or closed.
     Raises ValueError for an unknown kind and EmbreeError where Embree is asked for but not installed.
     """
     if kind not in KINDS:
@@ -36,7 +40,13 @@ def build(geometry: Sequence[Geometry], kind: str = "auto", width: int = 16) -> 
     if kind == "bvh":
         from .bvh import BvhAccelerator
 
-        return BvhAccelerator(geometry, width)
+        return BvhAccelerator(geometry, width, remember)
     from .embree import EmbreeAccelerator
 
-    return EmbreeAccelerator(geometry, width)
+    if not remember:
+        return EmbreeAccelerator(geometry, width)
+    # Embree's structures cannot be stored: in memory only.
+    built: Accelerator = data_cache().share(
+        "embree", (width, geometry_digest(geometry)), lambda: EmbreeAccelerator.shared(geometry, width)
+    )
+    return built

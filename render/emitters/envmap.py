@@ -11,7 +11,8 @@ import numpy as np
 from ...jit.arrays import functions as f
 from ...jit.arrays.memops import gather
 from ...jit.errors import SceneError
-from ..distributions import Bilinear2D
+from ..cached import Value, from_file, remembered
+from ..distributions import Bilinear2D, bilinear_tables
 from ..image.bitmap import Bitmap
 from ..interfaces.emitter import Emitter, EmitterFlags
 from ..interfaces.object import ParamFlags, TraversalCallback
@@ -42,14 +43,15 @@ class EnvironmentMap(Emitter, Surroundings):
 
     def __init__(self, props: Any) -> None:
         super().__init__(props)
-        pixels = _pixels(props)
-        self.data = self.types.TensorXf(np.ascontiguousarray(pixels, self.types.dtype.numpy))
+        pixels, key = _pixels(props)
+        # A copy of its own: what the cache holds must not change with the light.
+        self.data = self.types.TensorXf(np.array(pixels, self.types.dtype.numpy, order="C"))
         self.scale = self.types.Float(props["scale"])
         self.to_world = matrix_of(self.types, props["to_world"])
         self.inverse = matrix_of(self.types, props["to_world"].inverse())
         self.mis_compensation: bool = props["mis_compensation"]
         self.sampling_weight = props["sampling_weight"]
-        self._update()
+        self._update(key)
 
     def flags(self) -> EmitterFlags:
         """Return: at infinity."""
@@ -86,21 +88,20 @@ class EnvironmentMap(Emitter, Surroundings):
         if not keys or "data" in keys:
             self._update()
 
-    def _update(self) -> None:
-        """Build the density of directions: luminance times the sine of the polar angle, bilinear between texels."""
-        image = np.asarray(self.data.numpy(), np.float64)
+    def _update(self, key: tuple[Any, ...] | None = None) -> None:
+        """Build the density of directions; `key` stands for the file whose pixels `data` holds unchanged."""
+        image = self.data.numpy()
         if image.ndim != 3 or image.shape[2] != 3:
             raise SceneError(f"envmap: data must be (H, W, 3), found {image.shape}")
         self.height, self.width = image.shape[:2]
-        bright = np.maximum(image @ np.array([0.212671, 0.715160, 0.072169]), 0.0)
-        sine = np.sin(np.arange(self.height) * (math.pi / (self.height - 1)))[:, None]
-        if self.mis_compensation:
-            bright = _brighter_than_mean(bright)
-        table = bright * sine
-        if not table[1:-1].sum() > 0:
-            table = np.repeat(sine, self.width, axis=1)
-        # The cells go round: the first column once more at the end.
-        self.distribution = Bilinear2D(self.types, np.concatenate([table, table[:, :1]], axis=1))
+
+        def make() -> Value:
+            return _tables(image, self.mis_compensation)
+
+        # Images that change at every step of a fit would fill the cache.
+        whole = ("envmap", *key, self.mis_compensation, image.dtype.str) if key is not None else None
+        tables = remembered("table", whole, make) if whole is not None else make()
+        self.distribution = Bilinear2D(self.types, tables=tables)
 
     def _texel(self, u: Any, v: Any, active: Any) -> Any:
         """Return the bilinear colour at (u, v)."""
@@ -168,17 +169,42 @@ class EnvironmentMap(Emitter, Surroundings):
         return self._radiance(ds.d, active)
 
 
+def _tables(image: np.ndarray, mis_compensation: bool) -> Value:
+    """Return the sampling tables of luminance times the sine of the polar angle, bilinear between texels."""
+    bright = np.maximum(np.asarray(image, np.float64) @ np.array([0.212671, 0.715160, 0.072169]), 0.0)
+    sine = np.sin(np.arange(len(image)) * (math.pi / (len(image) - 1)))[:, None]
+    if mis_compensation:
+        bright = _brighter_than_mean(bright)
+    table = bright * sine
+    if not table[1:-1].sum() > 0:
+        table = np.repeat(sine, image.shape[1], axis=1)
+    # The cells go round: the first column once more at the end.
+    return bilinear_tables(np.concatenate([table, table[:, :1]], axis=1), image.dtype)
+
+
 def _brighter_than_mean(bright: np.ndarray) -> np.ndarray:
     """Return what exceeds the mean texel (Karlik et al. 2019, "MIS compensation"); nearly constant images stay."""
     mean = float(bright.mean())
     return np.maximum(bright - mean, 0.0) if mean - bright.min() > 0.05 * mean else bright
 
 
-def _pixels(props: Any) -> np.ndarray:
+def _pixels(props: Any) -> tuple[np.ndarray, tuple[Any, ...] | None]:
+    """Return the image (H, W, 3), and what stands for it in the cache if it comes from a file: then it is shared."""
     if (props["filename"] is None) == (props["bitmap"] is None):
         raise SceneError("envmap: give either filename or bitmap")
-    source = props["bitmap"] if props["bitmap"] is not None else Bitmap(props.resolve(props["filename"]))
-    bitmap = source if isinstance(source, Bitmap) else Bitmap(source)
+    if props["bitmap"] is not None:
+        return _colours(props["bitmap"] if isinstance(props["bitmap"], Bitmap) else Bitmap(props["bitmap"])), None
+    path = props.resolve(props["filename"])
+
+    def decoded(data: bytes) -> Value:
+        return {"image": np.ascontiguousarray(_colours(Bitmap.decode(path, data)))}
+
+    value, key = from_file("environment", path, (), decoded, "image file")
+    return value["image"], key
+
+
+def _colours(bitmap: Bitmap) -> np.ndarray:
+    """Return the linear pixels (H, W, 3) of a bitmap."""
     image = bitmap.convert(component_format=np.float32, srgb_gamma=False).array
     if image.shape[2] in (1, 2):
         image = np.repeat(image[:, :, :1], 3, axis=2)

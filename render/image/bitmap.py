@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...jit.errors import SceneError
 from .conversion import convert
-from .files import read_image, write_image
+from .files import decode_image, read_image, write_image
 from .pillow_files import write_png
 from .pixel_format import FileFormat as _FileFormat
 from .pixel_format import PixelFormat as _PixelFormat
@@ -77,6 +77,11 @@ class Bitmap:
         bitmap = cls.__new__(cls)
         bitmap._pixels = pixels
         return bitmap
+
+    @classmethod
+    def decode(cls, path: str | os.PathLike[str], data: bytes) -> Bitmap:
+        """Return the picture of an image file whose contents were read already."""
+        return cls._wrap(decode_image(path, data))
 
     @property
     def array(self) -> npt.NDArray[Any]:

@@ -13,7 +13,7 @@ from . import exr, netpbm, pillow_files, rgbe
 from .conversion import convert
 from .pixel_format import FileFormat, PixelFormat, Pixels
 
-__all__ = ["EXTENSIONS", "file_format", "read_image", "write_image"]
+__all__ = ["EXTENSIONS", "decode_image", "file_format", "read_image", "write_image"]
 
 EXTENSIONS = {
     ".exr": FileFormat.OpenEXR, ".png": FileFormat.PNG, ".jpg": FileFormat.JPEG, ".jpeg": FileFormat.JPEG,
@@ -63,8 +63,15 @@ def read_image(path: str | os.PathLike[str], kind: FileFormat = FileFormat.Auto)
 
     Raises MissingFileError naming the path as it was asked for, and FileFormatError for files that cannot be read.
     """
+    return decode_image(path, read_bytes(path, "image file"), kind)
+
+
+def decode_image(path: str | os.PathLike[str], data: bytes, kind: FileFormat = FileFormat.Auto) -> Pixels:
+    """Return the picture that a file with the contents `data` holds; errors as in `read_image`.
+
+    The library that decodes OpenEXR reads the file once more.
+    """
     shown = os.fspath(path)
-    data = read_bytes(path, "image file")
     if kind is FileFormat.Auto:
         kind = file_format(path, data[:16])
     if kind is FileFormat.OpenEXR:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +19,13 @@ from ...jit.arrays.scan import prefix_sum
 from ...jit.control import outside
 from ...jit.errors import SceneError
 from ..accel.geometry import Triangles
+from ..cached import Unkept, Value, file_digest, from_file, remembered
 from ..interfaces.object import ParamFlags, TraversalCallback
 from ..interfaces.shape import Shape
 from ..transform import ScalarTransform4f
 from ..warp import square_to_uniform_triangle
 from .common import TriangleData
-from .mesh_data import MeshData, compute_vertex_normals
+from .mesh_data import MeshData, compute_vertex_normals, warn_of_repairs
 
 
 class Mesh(Shape):
@@ -33,19 +37,41 @@ class Mesh(Shape):
 
     is_triangles = True
 
+    def load_file(
+        self, path: Path, parse: Callable[[bytes, str, bool], MeshData], flip_tex_coords: bool,
+        to_world: ScalarTransform4f, face_normals: bool,
+    ) -> None:  # fmt: skip
+        """Take over the mesh of a file, moved to world space; what was computed for it before comes from the cache."""
+        shown, dtype = os.fspath(path), self.types.dtype.numpy
+        digest = file_digest(path, "mesh file")
+        fresh: list[MeshData] = []  # has warned already
+
+        def parsed(data: bytes) -> Value:
+            fresh.append(parse(data, shown, flip_tex_coords))
+            return _packed(fresh[0])
+
+        def make() -> Value:
+            # Once per file in memory, since files are often placed several times.
+            packed, (found, *_) = from_file("mesh", path, reading, parsed, "mesh file", on_disk=False)
+            result = _placed(_unpacked(packed), to_world, face_normals, dtype)
+            if found != digest:  # written meanwhile
+                raise Unkept(result)
+            return result
+
+        reading = (parse.__name__, flip_tex_coords)
+        matrix = np.asarray(to_world.matrix, np.float64).tobytes().hex()
+        placed = remembered("placed", (digest, *reading, matrix, face_normals, np.dtype(dtype).str), make)
+        if placed["repaired"] and not fresh:
+            warn_of_repairs(placed["repaired"], len(placed["vertices"]), shown)
+        # Copies of its own: what the cache holds must not change with the mesh.
+        arrays = {name: np.array(v) if isinstance(v, np.ndarray) else v for name, v in placed.items()}
+        mesh = _unpacked(arrays)
+        self.set_arrays(mesh.vertices, mesh.faces, mesh.normals, mesh.texcoords, mesh.attributes)
+
     def load(self, data: MeshData, to_world: ScalarTransform4f, face_normals: bool) -> None:
-        """Take over a mesh read from a file, moved to world space."""
-        vertices = np.asarray(to_world.transform_affine(data.vertices.astype(np.float64)))
-        normals: Any = data.normals
-        if face_normals:
-            normals = None
-        elif normals is not None:
-            normals = np.asarray(to_world.transform_normal(normals.astype(np.float64)))
-            length = np.linalg.norm(normals, axis=1, keepdims=True)
-            normals = normals / np.where(length > 0, length, 1)
-        else:
-            normals = compute_vertex_normals(vertices, data.faces)
-        self.set_arrays(vertices, data.faces, normals, data.texcoords, data.attributes)
+        """Take over a mesh, moved to world space."""
+        mesh = _unpacked(_placed(data, to_world, face_normals, self.types.dtype.numpy))
+        self.set_arrays(mesh.vertices, mesh.faces, mesh.normals, mesh.texcoords, mesh.attributes)
 
     def set_arrays(self, vertices: Any, faces: Any, normals: Any, texcoords: Any, attributes: Any = None) -> None:
         """Set the mesh from NumPy arrays: (V, 3), (F, 3), (V, 3) or None, (V, 2) or None."""
@@ -224,6 +250,37 @@ class Mesh(Shape):
     def pdf_position(self, active: Any = True) -> Any:
         """Return 1 / area."""
         return self._areas()[1]
+
+
+def _placed(data: MeshData, to_world: ScalarTransform4f, face_normals: bool, dtype: Any) -> dict[str, Any]:
+    """Return the arrays of a mesh in world space, floats of type `dtype`; without normals smooth ones are computed."""
+    vertices: Any = np.asarray(to_world.transform_affine(data.vertices.astype(np.float64)))
+    normals: Any = None
+    if not face_normals and data.normals is not None:
+        normals = np.asarray(to_world.transform_normal(data.normals.astype(np.float64)))
+        length = np.linalg.norm(normals, axis=1, keepdims=True)
+        normals = normals / np.where(length > 0, length, 1)
+    elif not face_normals:
+        normals = compute_vertex_normals(vertices, data.faces)
+    return {
+        name: value.astype(dtype) if isinstance(value, np.ndarray) and value.dtype.kind == "f" else value
+        for name, value in _packed(replace(data, vertices=vertices, normals=normals)).items()
+    }
+
+
+def _packed(data: MeshData) -> dict[str, Any]:
+    """Return a mesh as the cache keeps it: arrays by name."""
+    return {
+        "vertices": data.vertices, "faces": data.faces, "normals": data.normals, "texcoords": data.texcoords,
+        "repaired": data.repaired, **{f"attribute:{name}": values for name, values in data.attributes.items()},
+    }  # fmt: skip
+
+
+def _unpacked(packed: Mapping[str, Any]) -> MeshData:
+    attributes = {name.partition(":")[2]: v for name, v in packed.items() if name.startswith("attribute:")}
+    return MeshData(
+        "", packed["vertices"], packed["faces"], packed["normals"], packed["texcoords"], attributes, packed["repaired"]
+    )
 
 
 def _identity(x: Any) -> tuple[int, int]:

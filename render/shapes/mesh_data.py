@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["MeshData", "complete_normals", "compute_vertex_normals", "fan_triangles"]
+__all__ = ["MeshData", "complete_normals", "compute_vertex_normals", "fan_triangles", "warn_of_repairs"]
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IndexArray = npt.NDArray[np.integer[Any]]
@@ -30,6 +30,7 @@ class MeshData:
     normals: npt.NDArray[np.float32] | None = None
     texcoords: npt.NDArray[np.float32] | None = None
     attributes: dict[str, npt.NDArray[np.float32]] = field(default_factory=dict)
+    repaired: int = 0  # vertices whose normal had no length
 
 
 def compute_vertex_normals(vertices: FloatArray, faces: IndexArray) -> npt.NDArray[np.float32]:
@@ -63,13 +64,19 @@ def complete_normals(normals: npt.NDArray[np.float32], mesh: MeshData, shown: st
     zero = length == 0
     result = (normals / np.where(zero, 1, length)[:, None]).astype(np.float32)
     if zero.any():
-        warnings.warn(
-            f"{shown}: {int(zero.sum())} of {len(zero)} vertices have no normal or one of length 0; "
-            "theirs is computed from the faces around them",
-            stacklevel=4,
-        )
+        mesh.repaired = int(zero.sum())
+        warn_of_repairs(mesh.repaired, len(zero), shown)
         result[zero] = compute_vertex_normals(mesh.vertices, mesh.faces)[zero]
     return result
+
+
+def warn_of_repairs(count: int, total: int, shown: str) -> None:
+    """Warn of vertices in a file whose normals had to be computed."""
+    warnings.warn(
+        f"{shown}: {count} of {total} vertices have no normal or one of length 0; "
+        "theirs is computed from the faces around them",
+        stacklevel=5,
+    )
 
 
 def _unit(vectors: FloatArray) -> FloatArray:

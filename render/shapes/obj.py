@@ -7,7 +7,7 @@ from typing import Any
 from ..registry import Parameter, register
 from .common import COMMON
 from .mesh import Mesh
-from .obj_reader import read_obj
+from .obj_reader import parse_obj
 
 
 @register("shape", "obj")
@@ -24,4 +24,4 @@ class OBJ(Mesh):
     def __init__(self, props: Any) -> None:
         super().__init__(props)
         path = props.resolve(props["filename"])
-        self.load(read_obj(path, flip_tex_coords=props["flip_tex_coords"]), props["to_world"], props["face_normals"])
+        self.load_file(path, parse_obj, props["flip_tex_coords"], props["to_world"], props["face_normals"])

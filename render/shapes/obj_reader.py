@@ -15,7 +15,7 @@ from ...jit.errors import FileFormatError
 from ..file_access import read_bytes
 from .mesh_data import MeshData, complete_normals, fan_triangles
 
-__all__ = ["read_obj"]
+__all__ = ["parse_obj", "read_obj"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,8 +37,12 @@ def read_obj(path: str | os.PathLike[str], flip_tex_coords: bool = True) -> Mesh
 
     Raises MissingFileError, and FileFormatError with file and line for anything that cannot be read.
     """
-    shown = os.fspath(path)
-    tables, seen = _split(read_bytes(path, "mesh file"))
+    return parse_obj(read_bytes(path, "mesh file"), os.fspath(path), flip_tex_coords)
+
+
+def parse_obj(data: bytes, shown: str, flip_tex_coords: bool = True) -> MeshData:
+    """Return the mesh that the contents of an OBJ file describe, as `read_obj`; `shown` is the path for messages."""
+    tables, seen = _split(data)
     position = _columns(tables[b"v"], 3, shown, "vertex position")
     texcoord = _columns(tables[b"vt"], 2, shown, "texture coordinate")
     normal = _columns(tables[b"vn"], 3, shown, "vertex normal", repair=True)

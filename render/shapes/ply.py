@@ -7,7 +7,7 @@ from typing import Any
 from ..registry import Parameter, register
 from .common import COMMON
 from .mesh import Mesh
-from .ply_reader import read_ply
+from .ply_reader import parse_ply
 
 
 @register("shape", "ply")
@@ -24,4 +24,4 @@ class PLY(Mesh):
     def __init__(self, props: Any) -> None:
         super().__init__(props)
         path = props.resolve(props["filename"])
-        self.load(read_ply(path, flip_tex_coords=props["flip_tex_coords"]), props["to_world"], props["face_normals"])
+        self.load_file(path, parse_ply, props["flip_tex_coords"], props["to_world"], props["face_normals"])

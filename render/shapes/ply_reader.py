@@ -16,7 +16,7 @@ from .mesh_data import MeshData, complete_normals, fan_triangles
 from .ply_header import parse_header
 from .ply_values import Columns, read_binary, read_text
 
-__all__ = ["read_ply"]
+__all__ = ["parse_ply", "read_ply"]
 
 _INDEX_NAMES = ("vertex_indices", "vertex_index", "vertex_id")
 _TEXCOORD_NAMES = (("u", "v"), ("s", "t"), ("texture_u", "texture_v"), ("texture_s", "texture_t"))
@@ -36,8 +36,11 @@ def read_ply(path: str | os.PathLike[str], flip_tex_coords: bool = False) -> Mes
     Raises MissingFileError, and FileFormatError naming file, element and row for damaged files, positions that are not
     finite and indices beyond the vertices.
     """
-    shown = os.fspath(path)
-    data = read_bytes(path, "mesh file")
+    return parse_ply(read_bytes(path, "mesh file"), os.fspath(path), flip_tex_coords)
+
+
+def parse_ply(data: bytes, shown: str, flip_tex_coords: bool = False) -> MeshData:
+    """Return the mesh that the contents of a PLY file describe, as `read_ply`; `shown` is the path for messages."""
     header = parse_header(data, shown)
     tables = read_text(data, header, shown) if header.ascii else read_binary(data, header, shown)
     vertex, face = tables.get("vertex"), tables.get("face")

@@ -12,8 +12,10 @@ from ...jit.arrays import functions as f
 from ...jit.arrays import reduce
 from ...jit.arrays.memops import gather
 from ...jit.control import outside
+from ...jit.datacache import content_digest
 from ...jit.errors import SceneError
-from ..distributions import Discrete2D
+from ..cached import Value, from_file, remembered
+from ..distributions import Discrete2D, discrete_tables
 from ..image.bitmap import Bitmap
 from ..interfaces.object import ParamFlags, TraversalCallback
 from ..interfaces.records import SurfaceInteraction
@@ -49,10 +51,8 @@ class BitmapTexture(Texture):
         self.filter_type: str = props["filter_type"]
         self.wrap_mode: str = props["wrap_mode"]
         self.matrix = props["to_uv"].matrix
-        image = _pixels(props, self.raw)
-        if image.dtype.kind == "f" and not np.isfinite(image).all():
-            raise SceneError("bitmap: the image holds NaN or infinite values")
-        self.data = self.types.TensorXf(np.ascontiguousarray(image, self.types.dtype.numpy))
+        # A copy of its own: what the cache holds must not change with the texture.
+        self.data = self.types.TensorXf(np.array(_pixels(props, self.raw), self.types.dtype.numpy, order="C"))
         self._update()
 
     def _update(self) -> None:
@@ -127,10 +127,9 @@ class BitmapTexture(Texture):
         if self._distribution is None:
             # May be asked for first within a recorded loop, but depends on nothing in it.
             with outside(), suspend_grad():
-                image = np.asarray(self.data.numpy(), np.float64)
-                weights = np.array([1.0] if self.channels == 1 else [0.212671, 0.715160, 0.072169])
-                bright = np.maximum(image @ weights, 0.0)
-                self._distribution = Discrete2D(self.types, bright if bright.sum() > 0 else np.ones_like(bright))
+                image = self.data.numpy()
+                tables = remembered("table", ("discrete", content_digest(image)), lambda: _tables(image))
+                self._distribution = Discrete2D(self.types, tables=tables)
         return self._distribution
 
     def sample_position(self, sample: Any, active: Any = True) -> tuple[Any, Any]:
@@ -166,15 +165,41 @@ class BitmapTexture(Texture):
         return f.fma(wy, bottom - top, top) * size
 
 
+def _tables(image: np.ndarray) -> Value:
+    """Return the sampling tables of an image (H, W, 1 or 3) by brightness; a black one is sampled evenly."""
+    weights = np.array([1.0] if image.shape[2] == 1 else [0.212671, 0.715160, 0.072169])
+    bright = np.maximum(np.asarray(image, np.float64) @ weights, 0.0)
+    return discrete_tables(bright if bright.sum() > 0 else np.ones_like(bright), image.dtype)
+
+
 def _pixels(props: Any, raw: bool) -> np.ndarray:
+    """Return the image (H, W, 1 or 3) that the properties name, finite; shared and read-only if from a file."""
     given = [name for name in ("filename", "bitmap", "data") if props[name] is not None]
     if len(given) != 1:
         raise SceneError(f"bitmap: give one of filename, bitmap and data, found {given or 'none'}")
     if given[0] == "data":
         array = np.asarray(props["data"].numpy() if hasattr(props["data"], "numpy") else props["data"])
-        return array[:, :, None] if array.ndim == 2 else array
-    source = Bitmap(props.resolve(props["filename"])) if given[0] == "filename" else props["bitmap"]
-    bitmap = source if isinstance(source, Bitmap) else Bitmap(source)
+        return _finite(array[:, :, None] if array.ndim == 2 else array)
+    if given[0] == "bitmap":
+        return _colours(props["bitmap"] if isinstance(props["bitmap"], Bitmap) else Bitmap(props["bitmap"]), raw)
+    path = props.resolve(props["filename"])
+
+    def decoded(data: bytes) -> Value:
+        return {"image": np.ascontiguousarray(_colours(Bitmap.decode(path, data), raw))}
+
+    value, _ = from_file("texture", path, (raw,), decoded, "image file")
+    image: np.ndarray = value["image"]
+    return image
+
+
+def _finite(image: np.ndarray) -> np.ndarray:
+    if image.dtype.kind == "f" and not np.isfinite(image).all():
+        raise SceneError("bitmap: the image holds NaN or infinite values")
+    return image
+
+
+def _colours(bitmap: Bitmap, raw: bool) -> np.ndarray:
+    """Return the pixels of a bitmap as a texture has them: linear unless `raw`, one channel or three."""
     if raw:
         array = bitmap.array
         scale = {"u": float(np.iinfo(array.dtype).max) if array.dtype.kind == "u" else 1.0}.get(array.dtype.kind, 1.0)
@@ -182,4 +207,4 @@ def _pixels(props: Any, raw: bool) -> np.ndarray:
     else:
         image = bitmap.convert(component_format=np.float32, srgb_gamma=False).array
     channels = {1: 1, 2: 1}.get(image.shape[2], 3)
-    return image[:, :, :channels]
+    return _finite(image[:, :, :channels])

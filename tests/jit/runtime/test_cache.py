@@ -90,7 +90,7 @@ def test_least_recently_used_is_evicted(fresh):
     for k in range(6):
         os.utime(fresh / f"entry{k}.lux", (k, k))
     os.utime(fresh / "entry0.lux", (100, 100))
-    cache.evict(fresh, 3500)
+    cache.STORE.evict(3500)
     assert sorted(p.stem for p in fresh.glob("*.lux")) == ["entry0", "entry4", "entry5"]
 
 
