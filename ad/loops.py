@@ -218,15 +218,16 @@ class _Reverse:
         return trajectory, result[n]
 
     def _refuse_truncation(self, open_lanes: Any, count: Any, trajectory: dict[int, Any]) -> None:
-        from ..jit.runtime.evaluate import evaluate
+        from ..jit.runtime.engine import runtime
+        from ..jit.runtime.evaluate import evaluate, materialise
 
         some = reduce.any(open_lanes)
         evaluate([some._n, count._n, *(t._n for t in trajectory.values())])
-        if some.item():
-            raise RuntimeError(
-                f"while_loop(): a lane runs for more than max_iterations={self.limit} iterations, so the stored "
-                "trajectory would be cut off and the gradient wrong; raise max_iterations"
-            )
+        runtime.guard(
+            materialise(some._n).buf,
+            f"while_loop(): a lane runs for more than max_iterations={self.limit} iterations, so the stored "
+            "trajectory would be cut off and the gradient wrong; raise max_iterations",
+        )
 
     def _walk_back(self, trajectory: dict[int, Any], count: Any) -> dict[int, Any]:
         hub, size, n = self.hub, self.size, len(self.start)

@@ -165,8 +165,8 @@ def inner_boundary() -> Iterator[dict[int, ADNode]]:
 
 _OUTSIDE = (
     "a {kind} crosses the border of a frozen function: what it reached was computed from differentiable arrays before "
-    "the call, and replays would not go there. Pass the differentiable arrays themselves and compute with them inside, or "
-    "detach() what you pass"
+    "the call, and replays would not go there. Pass the differentiable arrays themselves and compute with them inside, "
+    "or detach() what you pass"
 )
 
 

@@ -57,6 +57,8 @@ class FrozenFunction:
     far (other sizes do not count), `n_cached_recordings` how many are kept, `clear()` forgets them.
     """
 
+    frozen_skip = ("_known", "_opaque", "_literals", "n_recordings")
+
     def __init__(
         self, fn: Callable[..., Any], state_fn: Callable[..., Any] | None, limit: int | None, warn_after: int,
         auto_opaque: bool, enabled: bool,
@@ -78,6 +80,19 @@ class FrozenFunction:
     def n_cached_recordings(self) -> int:
         """Return how many recordings are kept."""
         return len(self._known)
+
+    def report(self) -> str:
+        """Return a text about each recording: launches, and what its intermediate values take in the shared arena, with
+        a map of the moment when that is most."""
+        parts = []
+        for number, variants in enumerate(self._known.values()):
+            for sizes, made in variants.items():
+                largest = max(sizes, default=0)
+                parts.append(
+                    f"{self.name}, recording {number + 1}, arrays of up to {largest} elements: "
+                    f"{len(made.replay.notes)} launches\n{made.replay.plan.report()}"
+                )
+        return "\n\n".join(parts) or f"{self.name}: no recordings"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self.__call__, instance)
@@ -153,14 +168,19 @@ class FrozenFunction:
         places = _places(before)
         how = recipe.value(after_result, places)
         differ = Differ(before, after, frozenset({3}))
-        changes = [(c, None if c.snap is None else recipe.value(c.snap, places)) for c in differ.changes]
+        changes = [(c, recipe.content(c, places)) for c in differ.changes]
         gradients = []
         for k, (a, old) in enumerate(zip(entry.ads, gradients_before, strict=True)):
             new = a.grad._n if a.grad is not None else None
             if new is not old:
                 gradients.append((k, None if a.grad is None else recipe.array(a.grad)))
         _lose_derivatives(name, started, entry, [after_result, *(c.snap for c in differ.changes if c.snap is not None)])
-        replay = Replay(recorder, recipe.results)
+        guards = [(recipe.result(flag), message) for flag, message in recorder.guards]
+        for flag, message in recorder.guards:
+            runtime.guard(flag, message)
+        for change in differ.changes:
+            change.snap = None  # it holds arrays of this call
+        replay = Replay(recorder, recipe.results, guards)
         recipe.finish()
         return Recording(replay, recipe, how, changes, gradients), result
 

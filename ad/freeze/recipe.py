@@ -88,9 +88,7 @@ class Recipe:
             slot = self.recorder.constant(n.buf) if slot is None else slot
             kind = self.recorder.slots[slot].kind
             if kind == "made":
-                if slot not in self.results:
-                    self.results.append(slot)
-                self.made.append((n.dtype, n.size, self.results.index(slot)))
+                self.made.append((n.dtype, n.size, self.result(n.buf)))
                 found = "made", len(self.made) - 1
             elif kind == "input":
                 found = "alias", (n.dtype, n.size, slot)
@@ -98,6 +96,14 @@ class Recipe:
                 found = "literal", n
         self._nodes[id(n)] = found
         return found
+
+    def result(self, buffer: Buffer) -> int:
+        """Return the number among the results of a buffer that launches make."""
+        slot = self.recorder.number(buffer)
+        assert slot is not None
+        if slot not in self.results:
+            self.results.append(slot)
+        return self.results.index(slot)
 
     def derivative(self, a: ADNode | None) -> Any:
         """Return how to get a derivative node: that of an input, a new leaf with its gradient, or one that is lost."""
@@ -141,6 +147,15 @@ class Recipe:
             )
         return "is", value
 
+
+    def content(self, change: Change, places: dict[int, Path]) -> Any:
+        """Return how to make what a change puts in place, None if it takes something away."""
+        snap = change.snap
+        if snap is None:
+            return None
+        if change.how == "assign":
+            return "flat", (type(snap.value), self.node(snap.node), self.derivative(snap.ad), -1)
+        return self.value(snap, places)
 
     def _enter(self, value: Any) -> int:
         """Return the number of an object that replays make."""

@@ -26,6 +26,7 @@ Step = tuple[str, Any]  # how to get from a container to what it holds: ("item",
 
 _PACKAGE = __name__.split(".")[0]
 _HEAPTYPE = 1 << 9  # of classes written in Python
+_KEYS = (str, int, tuple, float, bool)
 _ATOMS = (str, bytes, type(None), type(Ellipsis), range, slice, complex)
 # Holding a scene's arrays by themselves: their identity is all that matters.
 _kinds: dict[type, int] = {
@@ -189,7 +190,7 @@ def atom(kind: int, value: Any) -> Any:
     if kind == TENSOR:
         return value.shape[1:], len(value.shape)  # the first dimension follows from the size
     if kind == MAPPING:
-        return tuple(k if type(k) in (str, int, tuple, float, bool) or isinstance(k, enum.Enum) else Same(k) for k in value)
+        return tuple(k if type(k) in _KEYS or isinstance(k, enum.Enum) else Same(k) for k in value)
     if kind == FUNCTION:
         return value.__code__
     if kind == SAME:
@@ -227,7 +228,9 @@ class Walk:
             kind = kind_of(cls)
         tokens = self.tokens
         if kind == FLAT:
-            tokens.append(cls)
+            count = len(self._seen)
+            known = self._seen.setdefault(id(value), count)
+            tokens.append(cls if known == count else known)  # the same object again changes with the first
             self.leaves.append(value)
             return
         if kind == NESTED:
@@ -240,9 +243,9 @@ class Walk:
             tokens.append(value.hex() if cls is float else value)
             return
         if kind >= MAPPING and kind <= METHOD or cls is list:
-            known = self._seen.get(id(value))
-            if known is not None:
-                tokens.append(("again", known))
+            met = self._seen.get(id(value))
+            if met is not None:
+                tokens.append(("again", met))
                 return
             self._seen[id(value)] = len(self._seen)
         tokens.append(cls)

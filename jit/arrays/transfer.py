@@ -134,7 +134,7 @@ def host_buffer(n: Node) -> Buffer:
     runtime.reading("reading values (printing, NumPy, x[i], Python conditions)")
     n = materialise(n) if n.op is LITERAL else n
     evaluate([n])
-    runtime.sync()
+    runtime.settle()
     buffer: Buffer = n.buf
     return buffer
 

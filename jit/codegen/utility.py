@@ -66,6 +66,18 @@ def fill(attributes: str, bits: int) -> str:
     return _module(e, attributes)
 
 
+def copy_bytes(attributes: str) -> str:
+    """Copy bytes one by one. args: target, source."""
+    e = Emitter(_W)
+    target, source = _words(e, "ptr", "ptr")
+    loop = _loop(e, "%begin", "%end")
+    value = e.raw(f"load i8, ptr {e.raw(f'getelementptr i8, ptr {source}, i64 {loop[0]}')}")
+    e.line(f"store i8 {value}, ptr {e.raw(f'getelementptr i8, ptr {target}, i64 {loop[0]}')}")
+    _end(e, loop)
+    e.line("ret void")
+    return _module(e, attributes)
+
+
 def copy(attributes: str) -> str:
     """Copy packets of 64 bytes. args: target, source."""
     e = Emitter(_W)

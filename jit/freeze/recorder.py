@@ -49,6 +49,7 @@ class Recorder:
         self.tails: list[tuple[int, Buffer, int]] = []
         self.slots: list[Slot] = [Slot("input", b.nbytes) for b in inputs]
         # Weakly: buffers must be freed, and reused in place, as if nobody looked.
+        self.guards: list[tuple[Buffer, str]] = []  # flags that must not be set, and what is wrong if one is
         self._numbers: weakref.WeakKeyDictionary[Buffer, int] = weakref.WeakKeyDictionary()
         for k, b in enumerate(inputs):
             self._numbers[b] = k
@@ -101,8 +102,8 @@ class Recorder:
         else:
             raise FreezeError(
                 f"frozen function '{self.name}': an array of {buffer.nbytes} bytes that was computed before the call "
-                "is used, but is not among the arguments, closure variables, globals or state of the function, so that a "
-                "change of it would go unnoticed; pass it as an argument or return its owner from state_fn"
+                "is used, but is not among the arguments, closure variables, globals or state of the function, so that "
+                "a change of it would go unnoticed; pass it as an argument or return its owner from state_fn"
                 + self._line()
             )
         self._numbers[buffer] = len(self.slots) - 1

@@ -59,10 +59,11 @@ class Frame:
 class Replay:
     """Recorded launches for one set of sizes. `run` gives the results their own memory and returns at once."""
 
-    def __init__(self, recorder: Recorder, results: list[int]) -> None:
+    def __init__(self, recorder: Recorder, results: list[int], guards: list[tuple[int, str]]) -> None:
         self.notes: list[Note] = recorder.notes
         self.slots: list[Slot] = recorder.slots
         self.tails = recorder.tails
+        self.guards = guards  # (number among results, message)
         slots = self.slots
         self.inputs = sum(s.kind == "input" for s in slots)
         self.results = results
@@ -122,6 +123,7 @@ class Replay:
         """Launch everything and return the buffers of the results."""
         allocate = pool().allocate
         with runtime.lock:
+            runtime.check_guards()
             if self.tails:
                 runtime.sync()  # an earlier replay may still read the copies
                 for slot, packet, start in self.tails:
@@ -145,6 +147,8 @@ class Replay:
                 frame.job = threads.submit_all(frame.address, count)
                 runtime.in_flight.append((frame.job, (inputs, frame, self)))
                 runtime.forget_finished()
+            for number, message in self.guards:
+                runtime.guards.append((threads.submitted, results[number], message))
         return results
 
     def _frame(self, threads: Any) -> Frame:

@@ -121,6 +121,10 @@ class Program:
         self.live: Live | None = None
         heavy = any(n.op is LOOP or n.op is TRACE_RAY for n in special)
         self.chunks = max(1, min(self.chunk_limit, self.size // (GRAIN_HEAVY if heavy else GRAIN)))
+        # The last packet of a borrowed array is read elsewhere, by a part of its own that may run beside the others.
+        self.borrows = bool(self.targets) and any(
+            n.buf is not None and n.size == self.size and n.buf.foreign for n in order
+        )
         if any(n.op is LOOP or n.op is BRANCH for n in special):
             self._arms = {id(s) for n in special if n.op is BRANCH for s in n.attr.scopes}
             self.live = Live(self.roots)
@@ -346,7 +350,7 @@ class Program:
         """Return whether each chunk adds into a copy of its own, merged in chunk order, instead of atomically."""
         if after.attr.op == "mixed":
             return False
-        if self.chunks == 1:
+        if self.chunks == 1 and not self.borrows:
             return True
         nbytes = after.size * after.dtype.itemsize
         private = nbytes <= PRIVATE_LIMIT and after.size <= max(self.size // 4, 4096)

@@ -74,6 +74,7 @@ class Runtime:
         self._threads: ThreadPool | None = None
         self.thread_count = 0
         self.recorder: Any = None  # what notes launches while a frozen function is recorded
+        self.guards: list[tuple[int, Buffer, str]] = []  # (job, flag, what is wrong if it is set) of replays
         self.in_flight: collections.deque[tuple[int, Any]] = collections.deque()
         self.kernels: dict[Any, list[cache.Kernel]] = {}
         self.utilities: dict[Any, cache.Kernel] = {}
@@ -131,6 +132,36 @@ class Runtime:
         flights, done = self.in_flight, self.threads.completed
         while flights and flights[0][0] <= done:
             flights.popleft()
+
+    def guard(self, flag: Buffer, message: str) -> None:
+        """Raise RuntimeError if the mask in `flag` (evaluated, one element) is set: now, or, for launches that are being
+        recorded, when their replays are waited for."""
+        recorder = self.recorder
+        if recorder is not None and recorder.thread == threading.get_ident():
+            recorder.guards.append((flag, message))
+            return
+        self.guards.append((0, flag, message))
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait for all launches and raise what their guards have found."""
+        self.sync()
+        self.check_guards()
+
+    def check_guards(self) -> None:
+        """Raise RuntimeError for the first guard of a finished launch whose flag is set; each tells once."""
+        if not self.guards:
+            return
+        done = self.threads.completed
+        waiting, self.guards = self.guards, []
+        wrong = None
+        for job, flag, message in waiting:
+            if job > done:
+                self.guards.append((job, flag, message))
+            elif ctypes.c_uint8.from_address(flag.ptr).value and wrong is None:
+                wrong = message
+        if wrong is not None:
+            raise RuntimeError(wrong)
 
     def reading(self, what: str) -> None:
         """Raise if a frozen function is being recorded in this thread: `what` depends on values, which will be others

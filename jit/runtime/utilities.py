@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 from ..codegen import host, scan, utility
@@ -49,14 +48,15 @@ def fill(buffer: Buffer, dtype: DType, packets: int, word: int) -> None:
 
 def copy(target: Buffer | tuple[Buffer, int], source: Buffer, nbytes: int) -> None:
     """Copy bytes from a buffer to another one, or to a place within it, after what runs now."""
-    if source.foreign and nbytes % 64:
-        # The kernel moves 64 bytes at a time and would read beyond the end.
-        runtime.reading("copying an array of NumPy's whose size is no multiple of 64 bytes")
-        runtime.sync()
-        start = target.ptr if isinstance(target, Buffer) else target[0].ptr + target[1]
-        ctypes.memmove(start, source.ptr, nbytes)
-        return
-    spread(utility_kernel("copy"), [target, source], ["w:whole", "r:whole"], -(-nbytes // 64), 16)
+    access = ["w:whole", "r:whole"]
+    rest = nbytes % 64 if source.foreign else 0  # 64 bytes at a time the kernel would read beyond the end
+    whole = nbytes - rest
+    if whole:
+        spread(utility_kernel("copy"), [target, source], access, -(-whole // 64), 16)
+    if rest:
+        buffer, offset = target if isinstance(target, tuple) else (target, 0)
+        access = ["w:whole" if not whole else "rw:whole", "r:whole"]
+        run_utility(utility_kernel("copy_bytes"), rest, rest, [(buffer, offset + whole), (source, whole)], access)
 
 
 __all__ = ["copy", "fill", "run_utility", "spread", "utility_kernel"]

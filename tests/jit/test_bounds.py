@@ -92,3 +92,16 @@ def test_debug_flag_finds_the_scatter_of_one_element():
             dr.eval(target)
         dr.scatter(target, 1.0, UInt32(4), Bool(False))
         assert list(target) == [0, 0, 0, 0]
+
+
+def test_parts_of_a_borrowed_array_do_not_add_at_the_same_time():
+    """An array of NumPy that is no whole number of packets long is worked on in two parts, also if it is short."""
+    import numpy as np
+
+    values = np.ones(5000, np.float32)
+    for _ in range(200):
+        keep = dr.arange(Float, 100_000) + 1
+        dr.eval(keep)  # busy threads: what comes next is not run by this one
+        counts = dr.zeros(Float, 4)
+        dr.scatter_add(counts, Float(values), dr.arange(UInt32, 5000) % 4)
+        assert list(counts) == [1250] * 4
