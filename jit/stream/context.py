@@ -48,6 +48,7 @@ class Context:
         self.reduced: Callable[..., Any] | None = None
         self.scattered: Callable[..., Any] | None = None
         self._kinds: dict[Node, int] = {}
+        self._joining = False  # whether a further scatter to an array is being recorded
 
     # What the function may ask for.
 
@@ -145,10 +146,17 @@ class Context:
             # Scatters of one kind join while nobody else holds the array: neither may this object.
             self.afters.pop(self.roots.pop(total.key), None)
             self._kinds.pop(target._n, None)
+            self._joining = True
         elif total.running is not None:
             target._n, total.running = total.running, None
-        with paused():
-            scatter_flat(op, target, value, index, active)  # may end in Blocked: then the total stays without this one
+        try:
+            with paused():
+                scatter_flat(op, target, value, index, active)
+        except Blocked:  # somebody reads what the array holds between two scatters: the first one's total comes first
+            self.roots[total.key] = target._n
+            raise
+        finally:
+            self._joining = False
         if fresh:
             self.totals[key] = total
             self.current[id(target)] = total
@@ -209,7 +217,7 @@ class Context:
                 self.stored[n] = n.dtype.itemsize * -(-n.size // self.size) if bits & FROM_STREAM else 0
                 continue
             op, line = called()
-            if bits == FROM_UNKNOWN:
+            if bits == FROM_UNKNOWN or self._joining:
                 raise Blocked
             raise not_streamable(op, "needs its argument in memory, all chunks of it", line)
         return kept

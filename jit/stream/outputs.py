@@ -75,14 +75,13 @@ class FileOutput(Output):
         self._start = 0
 
     def open(self) -> None:
-        """Make the partial file, of full length."""
+        """Make the partial file."""
         self._file = open(self.partial, "wb", buffering=0)
         if self.path.suffix == ".npy":
             dtype = np.dtype(self.dtype.numpy)
             header = {"descr": dtype.str, "fortran_order": False, "shape": (self.length, *self.inner)}
             np.lib.format.write_array_header_1_0(self._file, header)
         self._start = self._file.tell()
-        self._file.truncate(self._start + self.length * self.row)
 
     def write_array(self, start: int, values: Array) -> None:
         """Write elements at their place."""
