@@ -1,4 +1,4 @@
-"""The command `luxgrad`: render, fit, info."""
+"""The command `luxgrad`: render, fit, info, cache."""
 
 from __future__ import annotations
 
@@ -53,12 +53,13 @@ def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="luxgrad", description="Render scenes and fit them to pictures.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(required=True, metavar="render | fit | info")
+    commands = parser.add_subparsers(required=True, metavar="render | fit | info | cache")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     _render_options(commands.add_parser("render", parents=[common], help="render a scene file to an image"))
     _fit_options(commands.add_parser("fit", parents=[common], help="fit parameters of a scene to a picture"))
     _info_options(commands.add_parser("info", parents=[common], help="describe the installation or a scene"))
+    _cache_commands(commands.add_parser("cache", help="look after compiled kernels and prepared data"), common)
     return parser
 
 
@@ -86,20 +87,49 @@ def _render_options(parser: argparse.ArgumentParser) -> None:
 def _fit_options(parser: argparse.ArgumentParser) -> None:
     _scene_options(parser)
     parser.add_argument("--target", required=True, help="the picture to match; sets the size of the film")
-    parser.add_argument("--params", metavar="REGEX", help="fit parameters whose path has this in it (all but geometry)")
     parser.add_argument("--steps", type=_positive, default=100, help="steps of the optimiser (%(default)s)")
     parser.add_argument("--spp", type=_positive, default=16, help="samples per pixel and step (%(default)s)")
+    _descent_options(parser)
+    parser.add_argument("--checkpoint", metavar="FILE", help="save the state here and go on from it")
+    parser.add_argument("--report", metavar="HTML", help="write a page with pictures and curves")
+    parser.add_argument("-o", "--output", help="write the picture of the fitted scene")
+    parser.add_argument("--save", metavar="NPZ", help="write the fitted parameters, one array per path")
+    parser.set_defaults(run=_run_fit)
+
+
+def _descent_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--params", metavar="REGEX", help="fit parameters whose path has this in it (all but geometry)")
     parser.add_argument("--lr", type=_rate, default=0.02, help="learning rate (%(default)s)")
     parser.add_argument("--lr-end", type=_rate, help="learning rate of the last step (as --lr)")
     parser.add_argument("--optimizer", default="Adam", choices=["Adam", "AdamW", "SGD", "RMSProp"],
                         help="(%(default)s)")  # fmt: skip
     parser.add_argument("--loss", default="l2", choices=["l1", "l2", "relative_l2", "mape", "smooth_l1", "log_l2"],
                         help="(%(default)s)")  # fmt: skip
-    parser.add_argument("--checkpoint", metavar="FILE", help="save the state here and go on from it")
-    parser.add_argument("--report", metavar="HTML", help="write a page with pictures and curves")
-    parser.add_argument("-o", "--output", help="write the picture of the fitted scene")
-    parser.add_argument("--save", metavar="NPZ", help="write the fitted parameters, one array per path")
-    parser.set_defaults(run=_run_fit)
+
+
+def _cache_commands(parser: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(required=True, metavar="list | size | prune | clear | warm")
+    for name, text in (
+        ("list", "list the files, those used last first"),
+        ("size", "tell how much the caches hold"),
+        ("prune", "remove what was not used for longest"),
+        ("clear", "remove all files"),
+    ):
+        command = commands.add_parser(name, parents=[common], help=text)
+        command.add_argument("which", nargs="?", default="all", choices=["kernels", "data", "all"],
+                             help="compiled kernels, prepared data of scenes, or both (%(default)s)")  # fmt: skip
+        if name == "prune":
+            command.add_argument("--max-size", type=_bytes, metavar="SIZE",
+                                 help="what each may hold afterwards, such as 200M (its limit)")  # fmt: skip
+        command.set_defaults(run=_run_cache, action=name)
+    warm = commands.add_parser("warm", parents=[common], help="compile what rendering and fitting a scene needs")
+    _scene_options(warm)
+    warm.add_argument("--only", choices=["render", "fit"], help="prepare this command only")
+    warm.add_argument("--spp", type=_positive, help="samples per pixel of `render` (the scene's)")
+    warm.add_argument("--passes", type=_positive, help="parts of `render`")
+    warm.add_argument("--fit-spp", type=_positive, default=16, help="samples per pixel of `fit` (%(default)s)")
+    _descent_options(warm)
+    warm.set_defaults(run=_run_warm)
 
 
 def _info_options(parser: argparse.ArgumentParser) -> None:
@@ -131,6 +161,18 @@ def _run_info(options: argparse.Namespace) -> None:
     run(options)
 
 
+def _run_cache(options: argparse.Namespace) -> None:
+    from luxgrad.cli import cache
+
+    getattr(cache, f"run_{options.action}")(options)
+
+
+def _run_warm(options: argparse.Namespace) -> None:
+    from luxgrad.cli.warm import run
+
+    run(options)
+
+
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *args: object, **options: object) -> None:
         from luxgrad import __version__
@@ -150,6 +192,16 @@ def _positive(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 1 << 32:
         raise argparse.ArgumentTypeError(f"expected a whole number above 0 and below 2^32, found '{text}'")
     return int(text)
+
+
+def _bytes(text: str) -> int:
+    from luxgrad.jit import debug
+
+    try:
+        found: int = debug.SETTINGS["cache_maxsize"].read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected a size {error}, found '{text}'") from None
+    return found
 
 
 def _seed(text: str) -> int:

@@ -20,9 +20,9 @@ from luxgrad.optim.fit_views import read_target
 from luxgrad.optim.report import write_report
 from luxgrad.optim.result import FitResult
 
-__all__ = ["run"]
+__all__ = ["RULES", "run"]
 
-_RULES = {"Adam": adam.Adam, "AdamW": adam.AdamW, "SGD": sgd.SGD, "RMSProp": rmsprop.RMSProp}
+RULES = {"Adam": adam.Adam, "AdamW": adam.AdamW, "SGD": sgd.SGD, "RMSProp": rmsprop.RMSProp}
 
 
 def run(options: argparse.Namespace) -> None:
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> None:
     target = read_target(options.target)
     resize(scene, options.sensor, options.size or (target.shape[1], target.shape[0]))
     result = fit(
-        scene, target, options.params, _RULES[options.optimizer], options.steps, options.spp,
+        scene, target, options.params, RULES[options.optimizer], options.steps, options.spp,
         lr=options.lr, lr_end=options.lr_end, loss=getattr(losses, options.loss), sensor=options.sensor,
         integrator=make_integrator(options), seed=options.seed, progress=not options.quiet,
         checkpoint_path=options.checkpoint,

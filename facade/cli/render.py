@@ -15,7 +15,7 @@ from luxgrad.cli.common import check_image_name, check_writable, load, make_inte
 from luxgrad.render.arguments import find_sensor
 from luxgrad.render.render import render
 
-__all__ = ["render_passes", "run"]
+__all__ = ["passes_of", "render_passes", "run"]
 
 # More samples than this are rendered in parts, so that the bar moves and a pass stays below the limit of lanes.
 PASS_SAMPLES = 1 << 27
@@ -35,7 +35,7 @@ def run(options: argparse.Namespace) -> None:
         scene = load(options)
         width, height = resize(scene, options.sensor, options.size)
         spp = options.spp or find_sensor(scene, options.sensor).sampler().sample_count
-        passes = options.passes or max(1, -(-width * height * spp // PASS_SAMPLES))
+        passes = options.passes or passes_of(width * height, spp)
         bar.update(task, description="rendering", total=passes)
         begin = time.perf_counter()
         image = render_passes(
@@ -46,6 +46,11 @@ def run(options: argparse.Namespace) -> None:
     if shown:
         speed = width * height * spp / seconds / 1e6
         print(f"{output}: {width} x {height}, {spp} samples per pixel, {seconds:.2f} s, {speed:.1f} million samples/s")
+
+
+def passes_of(pixels: int, spp: int) -> int:
+    """Return the number of passes that a picture is rendered in unless the user says otherwise."""
+    return max(1, -(-pixels * spp // PASS_SAMPLES))
 
 
 def render_passes(
