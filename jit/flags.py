@@ -52,6 +52,7 @@ class JitFlag(enum.IntFlag):
 
 class _Flags:
     value = JitFlag.Default
+    number = int(JitFlag.Default)
 
 
 def flag(which: JitFlag) -> bool:
@@ -60,12 +61,19 @@ def flag(which: JitFlag) -> bool:
 
 
 is_on = flag
+_FREEZING = int(JitFlag.KernelFreezing)
+
+
+def freezing() -> bool:
+    """Return whether `KernelFreezing` is on; as plain numbers, for every call of a frozen function asks."""
+    return _Flags.number & _FREEZING != 0
 
 
 def set_flag(which: JitFlag, value: bool = True) -> None:
     """Switch a flag on or off."""
     which = JitFlag(which)
     _Flags.value = _Flags.value | which if value else _Flags.value & ~which
+    _Flags.number = int(_Flags.value)
     if which & JitFlag.KernelHistory:
         history.recording = value
     if which & JitFlag.Debug:

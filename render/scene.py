@@ -169,6 +169,8 @@ class Scene(Object):
         if self._emitters:
             _ = self.emitter_set
 
+    frozen_prepare = prepare
+
     def refresh(self) -> None:
         """Forget tables that are out of date or hold gradients of an earlier rendering."""
         if self._bsdfs is not None and not self._bsdfs.is_current():

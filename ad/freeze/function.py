@@ -10,18 +10,21 @@ from typing import Any, overload
 
 from ...jit.arrays.flat import Flat
 from ...jit.errors import FreezeError
-from ...jit.flags import JitFlag, flag
+from ...jit.flags import freezing
 from ...jit.freeze.recorder import Recorder
 from ...jit.freeze.replay import Replay
+from ...jit.memory.pool import Buffer
 from ...jit.runtime.engine import runtime
 from ...jit.runtime.evaluate import evaluate
-from ...jit.trace import recording
+from ...jit.trace import data, recording
 from ..graph import ADNode, here, new_index
 from .entry import Entering
 from .recipe import Entry, Kitchen, Lost, Recipe, apply, lost
+from .shortcut import Shortcuts
 from .snapshot import Differ, Snap, leaves, snapshot
 from .walk import FLAT
 
+_new = object.__new__
 _SIZES = 8  # recordings kept per structure, one for each combination of sizes
 
 
@@ -32,14 +35,22 @@ class Recording:
         self.replay, self.recipe, self.result = replay, recipe, result
         self.changes, self.gradients = changes, gradients
         # The usual case: one array comes back, and nothing else happens.
-        self.simple = result[0] == "flat" and result[1][2] is None and not changes and not gradients
+        self.simple = (
+            result[0] == "flat" and result[1][1] == ("made", 0) and result[1][2] is None
+            and not changes and not gradients and len(recipe.made) == len(replay.sizes) == 1
+        )  # fmt: skip
+
+    def play_simple(self, buffers: list[Buffer]) -> Any:
+        """Return the one array of a recording whose inputs are these buffers."""
+        dtype, size, _ = self.recipe.made[0]
+        x = _new(self.result[1][0])
+        x._n, x._ad = data(dtype, size, self.replay.run_one(buffers)), None
+        return x
 
     def play(self, entry: Entry) -> Any:
         """Launch everything, change what the function changes, and return its result."""
         buffers = self.replay.run(entry.buffers)
         kitchen = Kitchen(self.recipe, entry, buffers)
-        if self.simple:
-            return kitchen.flat(self.result[1])
         result = kitchen.value(self.result)
         values = [None if how is None else kitchen.value(how) for _, how in self.changes]
         gradients = [None if how is None else kitchen.flat(how) for _, how in self.gradients]
@@ -57,7 +68,7 @@ class FrozenFunction:
     far (other sizes do not count), `n_cached_recordings` how many are kept, `clear()` forgets them.
     """
 
-    frozen_skip = ("_known", "_opaque", "_literals", "n_recordings")
+    frozen_skip = ("_known", "_short", "_opaque", "_literals", "n_recordings")
 
     def __init__(
         self, fn: Callable[..., Any], state_fn: Callable[..., Any] | None, limit: int | None, warn_after: int,
@@ -75,6 +86,7 @@ class FrozenFunction:
         self._known: OrderedDict[Any, OrderedDict[tuple[int, ...], Recording]] = OrderedDict()
         self._opaque: dict[Any, frozenset[int]] = {}  # per structure: arrays whose constant value does not count
         self._literals: dict[Any, tuple[Any, ...]] = {}  # per structure: the constants of the latest recording
+        self._short = Shortcuts(self.fn)
 
     @property
     def n_cached_recordings(self) -> int:
@@ -98,8 +110,12 @@ class FrozenFunction:
         return self if instance is None else functools.partial(self.__call__, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self.enabled or runtime.recorder is not None or recording.scopes or not flag(JitFlag.KernelFreezing):
+        if not self.enabled or runtime.recorder is not None or recording.scopes or not freezing():
             return self.fn(*args, **kwargs)
+        if not kwargs:
+            found = self._short.find(args)
+            if found is not None:
+                return found[0].play_simple(found[1])
         roots: list[Any] = [args, kwargs, self.fn]
         if self.state_fn is not None:
             roots.append(self.state_fn(*args, **kwargs))
@@ -118,7 +134,13 @@ class FrozenFunction:
                 known = variants.get(sizes)
                 if known is not None:
                     self._known.move_to_end(key)
+                    if self.state_fn is None and not kwargs:
+                        self._short.learn(args, known)
                     return known.play(entering.entry)
+            if _prepare(roots):
+                entering = Entering(roots)
+                structure = entering.structure
+                key, sizes = entering.finish(self._opaque.get(structure))
             self._literals[structure] = entering.literals
             made, result = self._record(entering.entry, args, kwargs)
             if made is not None:
@@ -131,6 +153,7 @@ class FrozenFunction:
         variants[sizes] = made
         if len(variants) > _SIZES:
             variants.popitem(last=False)
+            self._short.clear()
         if new:
             self.n_recordings += 1
             if self.n_recordings == self.warn_after + 1:
@@ -142,6 +165,7 @@ class FrozenFunction:
                 )
         while self.limit is not None and len(self._known) > self.limit:
             self._known.popitem(last=False)
+            self._short.clear()
 
     def _record(self, entry: Entry, args: Any, kwargs: Any) -> tuple[Recording | None, Any]:
         """Call the function once while its launches are noted; return the recording and the result."""
@@ -175,14 +199,24 @@ class FrozenFunction:
             if new is not old:
                 gradients.append((k, None if a.grad is None else recipe.array(a.grad)))
         _lose_derivatives(name, started, entry, [after_result, *(c.snap for c in differ.changes if c.snap is not None)])
-        guards = [(recipe.result(flag), message) for flag, message in recorder.guards]
-        for flag, message in recorder.guards:
-            runtime.guard(flag, message)
+        guards = [(recipe.result(mask), message) for mask, message in recorder.guards]
+        for mask, message in recorder.guards:
+            runtime.guard(mask, message)
         for change in differ.changes:
             change.snap = None  # it holds arrays of this call
         replay = Replay(recorder, recipe.results, guards)
         recipe.finish()
         return Recording(replay, recipe, how, changes, gradients), result
+
+
+def _prepare(roots: list[Any]) -> bool:
+    """Let objects build now what a recording cannot hold (acceleration structures); return whether any did."""
+    seen: dict[int, Any] = {}
+    snapshot(roots, seen)
+    able = [value for value in seen.values() if hasattr(type(value), "frozen_prepare")]
+    for value in able:
+        value.frozen_prepare()
+    return bool(able)
 
 
 def _evaluate(snaps: list[Snap], ads: list[ADNode]) -> None:

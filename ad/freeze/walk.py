@@ -5,7 +5,8 @@ constants, which have gradients. Sizes are kept apart from it.
 
 A class can say more about its objects: `frozen_skip` names attributes that do not count (numbers of nodes, caches),
 `frozen_token(self)` returns what stands for them in the key, `frozen_restore(self)` makes them for an object that a
-replay makes; with `frozen_whole` true objects are told apart by identity and not looked into.
+replay makes, `frozen_prepare(self)` runs before a recording; with `frozen_whole` true objects are told apart by
+identity and not looked into.
 """
 
 from __future__ import annotations

@@ -61,6 +61,7 @@ class Recorder:
                 f"frozen function '{self.name}': kernels made under the Debug flag report to Python and cannot be "
                 "replayed; clear the flag, or call the function without freezing"
             )
+        assert launch.operands is not None  # it has not run yet
         uses: list[tuple[int, str]] = []
         words = [self._word(o, a, launch, uses) for o, a in zip(launch.operands, launch.access, strict=True)]
         tail = None
@@ -73,7 +74,7 @@ class Recorder:
 
     def _note_tails(self, launch: Launch, tail: list[Operand]) -> None:
         """Note which copies of last packets must be made again before a replay."""
-        for whole, end in zip(launch.operands, tail, strict=True):
+        for whole, end in zip(launch.operands or (), tail, strict=True):
             if isinstance(whole, Buffer) and isinstance(end, tuple):
                 slot = self._numbers[whole]
                 if self.slots[slot].kind == "input":

@@ -41,10 +41,20 @@ class Launch:
         owners: list[Any] | None = None,
     ) -> None:
         self.kernel, self.size, self.packets, self.chunk, self.chunks = kernel, size, packets, chunk, chunks
-        self.operands, self.access, self.tail, self.owners = operands, access, tail, owners
+        self.operands: list[Operand] | None = operands  # None once the launch is queued
+        self.access, self.tail, self.owners = access, tail, owners
         self.words = argument_block(operands)
         self.tail_words = argument_block(tail) if tail is not None else None
         self.report: Any = None  # under the Debug flag: what the kernel found wrong
+
+    def borrowed(self) -> list[Buffer]:
+        """Return the buffers over memory of somebody else: those must stay alive until the launch is done."""
+        found = []
+        for o in self.operands or ():
+            buffer = o[0] if o.__class__ is tuple else o
+            if buffer.__class__ is Buffer and buffer.owner is not None:
+                found.append(buffer)
+        return found
 
 
 def argument_block(operands: list[Operand]) -> Any:
@@ -124,7 +134,9 @@ class Runtime:
         main = -(-launch.packets // launch.chunk) if launch.packets else 0
         job = threads.submit(launch.kernel.address, args, launch.packets, launch.chunk, main + (tail != 0), tail)
         flights = self.in_flight
-        flights.append((job, launch))
+        flights.append((job, (launch, launch.borrowed())))
+        # Blocks of the pool need not wait: whatever gets them next runs after this launch.
+        launch.operands = launch.tail = None
         self.forget_finished()
 
     def forget_finished(self) -> None:
@@ -134,8 +146,8 @@ class Runtime:
             flights.popleft()
 
     def guard(self, flag: Buffer, message: str) -> None:
-        """Raise RuntimeError if the mask in `flag` (evaluated, one element) is set: now, or, for launches that are being
-        recorded, when their replays are waited for."""
+        """Raise RuntimeError if the mask in `flag` (evaluated, one element) is set: now, or, for launches that are
+        being recorded, when their replays are waited for."""
         recorder = self.recorder
         if recorder is not None and recorder.thread == threading.get_ident():
             recorder.guards.append((flag, message))

@@ -248,7 +248,7 @@ def _fill_targets(program: Program, launch: Launch) -> None:
 
 
 def _finish(program: Program, launch: Launch) -> None:
-    parts = launch.chunks + (1 if launch.tail is not None and launch.packets else 0)
+    parts = launch.chunks + (1 if launch.tail_words is not None and launch.packets else 0)
     for root in program.outputs:
         if root.op is REDUCE:
             partial = program.bound[id(root)]

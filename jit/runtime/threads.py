@@ -20,7 +20,7 @@ from ..once import once
 RING = 256  # jobs in flight at most
 _SLOT = 16  # words per job
 _HEAD = 64  # words before the ring; what threads write often lies in cache lines of its own
-_SUBMITTED, _COMPLETED, _STOP, _SLEEPERS = 0, 16, 32, 48
+SUBMITTED, COMPLETED, _STOP, _SLEEPERS = 0, 16, 32, 48
 # words of a job
 _FN, _ARGS, _PACKETS, _CHUNK, _CHUNKS, _TAIL, _NEXT, _DONE = 0, 1, 2, 3, 4, 5, 8, 9
 
@@ -266,7 +266,7 @@ _SPIN = 4000  # looks of an idle worker before it sleeps
 def _module() -> CompiledModule:
     declare, sleep, wake = _sleep_code()
     text = _CODE.format(
-        declare=declare, sleep=sleep, wake=wake, RING=RING, SLOT=_SLOT, HEAD=_HEAD, COMPLETED=_COMPLETED, STOP=_STOP,
+        declare=declare, sleep=sleep, wake=wake, RING=RING, SLOT=_SLOT, HEAD=_HEAD, COMPLETED=COMPLETED, STOP=_STOP,
         SLEEPERS=_SLEEPERS, FN=_FN, ARGS=_ARGS, PACKETS=_PACKETS, CHUNK=_CHUNK, CHUNKS=_CHUNKS, TAIL=_TAIL,
         NEXT=_NEXT, DONE=_DONE, RINGLESS=RING - 1,
     )  # fmt: skip
@@ -288,7 +288,7 @@ class ThreadPool:
         self._submit_all = ctypes.CFUNCTYPE(None, pointer, pointer, word)(module.address("submit_all"))
         self._wait = ctypes.CFUNCTYPE(None, pointer, word)(module.address("wait"))
         self._worker = ctypes.CFUNCTYPE(None, pointer, word)(module.address("worker"))
-        self._words = (word * 64).from_address(self.shared)
+        self.words = (word * 64).from_address(self.shared)
         self._workers = [
             threading.Thread(target=self._worker, args=(self.shared, _SPIN), daemon=True, name=f"luxgrad-{k}")
             for k in range(threads - 1)
@@ -299,12 +299,12 @@ class ThreadPool:
     @property
     def submitted(self) -> int:
         """Return how many jobs were given in so far."""
-        return int(self._words[_SUBMITTED])
+        return int(self.words[SUBMITTED])
 
     @property
     def completed(self) -> int:
         """Return how many jobs are done."""
-        return int(self._words[_COMPLETED])
+        return int(self.words[COMPLETED])
 
     def submit(self, fn: int, args: int, packets: int, chunk: int, chunks: int, tail: int) -> int:
         """Give in a job and return its number; `tail`: arguments of one more packet at the end, or 0."""
@@ -318,13 +318,13 @@ class ThreadPool:
 
     def wait(self, job: int) -> None:
         """Return when the first `job` jobs are done, working on them meanwhile."""
-        if self._words[_COMPLETED] < job:
+        if self.words[COMPLETED] < job:
             self._wait(self.shared, job)
 
     def stop(self) -> None:
         """Finish all jobs and end the workers."""
         self.wait(self.submitted)
-        self._words[_STOP] = 1
+        self.words[_STOP] = 1
         self._submit(self.shared, 0, 0, 0, 1, 0, 0)  # wakes sleepers; a job without chunks never runs
         for thread in self._workers:
             thread.join(timeout=5)
