@@ -1,6 +1,6 @@
 """How fast streams are: luxgrad.stream against the loop over windows of the file that one would write by hand.
 
-Run `python benchmarks/streaming.py [--mib 1024] [--rounds 3] [--folder /tmp]`. Both use the same kernels, windows of the
+Run `python benchmarks/streaming.py [--mib 1024] [--rounds 3]`. Both use the same kernels, windows of the
 same size and the same file of random float32 numbers, in the system's cache; they take turns. Rates are gigabytes
 (10^9) read and written per second. Streams should reach 0.8 of the loop's.
 """

@@ -88,6 +88,8 @@ class Chunks:
         kind = self.ns.flat(s.kind)
         if size == 0:
             return kind() if not inner else tree.map_arrays(lambda _: kind(), self.ns.nested(inner, s.kind)(0))
+        if size == 1:
+            return self._constant(s, start)
         count = s.row // s.dtype.itemsize
         if s.direct:
             window = s.window(start, stop).reshape(-1)
@@ -105,6 +107,16 @@ class Chunks:
         numbers = iter(range(count))
         template = self.ns.nested(inner, s.kind)(0)
         return tree.map_arrays(lambda _: gather(kind, flat, first + next(numbers)), template)
+
+    def _constant(self, s: Source, position: int) -> Any:
+        """Return one element, which is a constant as it is when such an array is made in memory."""
+        values = np.empty((1, *s.shape[1:]), s.kind.numpy)
+        s.read_into(values, position, position + 1)
+        kind = self.ns.flat(s.kind)
+        if len(s.shape) == 1:
+            return kind(values)
+        rest = iter(values.reshape(-1))
+        return tree.map_arrays(lambda _: kind(next(rest).item()), self.ns.nested(s.shape[1:], s.kind)(0))
 
 
 def _common_length(sources: list[Source]) -> int:

@@ -25,7 +25,7 @@ from .chunks import Chunks
 from .context import Blocked, Context
 from .current import paused, running
 from .outputs import Output, components, items, output, replace
-from .probe import LENGTHS, Item, Probe, probed
+from .probe import LENGTHS, Item, Probe, confirm, probed
 from .report import Progress, Report, Result
 from .totals import Total, partial_type
 
@@ -153,6 +153,9 @@ class Job:
             todo = {k: o for k, o in outputs.items() if not o.complete and _ready(probe, k)}
             if self.length <= 1 or not ready and not todo:
                 return
+            # A program with "if len(x) > 1000" differs between lengths of its own choice: those that matter are tried.
+            sizes = {stop - start for start, stop in self.chunks.ranges(chunk)} | {self.length}
+            confirm(probe, self.call, self.sources, self.ns, self.length, self.totals, sorted(sizes))
             self.totals = dict(probe.context.totals)
             del probe
             for o in todo.values():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..arrays import tree
 from ..arrays.base import ArrayBase
+from ..arrays.create import SIZE_LIMIT
 from ..passes.order import children, walk
 from ..runtime.engine import runtime
 from ..trace import AFTER, COUNTER, LITERAL, OUT, PHI, REDUCE, SCATTER, Node
@@ -85,13 +86,22 @@ def symbol(source: Source, number: int, ns: Any, size: int) -> Any:
 
 def probed(call: Call, sources: Sequence[Source], ns: Any, length: int, totals: Any) -> Probe:
     """Return the first of two probes; raises NotStreamableError if they differ in more than the number of elements."""
-    first, second = (Probe(call, sources, ns, size, length, totals) for size in LENGTHS)
-    _compare(first, second)
+    first = Probe(call, sources, ns, LENGTHS[0], length, totals)
+    confirm(first, call, sources, ns, length, totals, LENGTHS[1:])
     for item in first.items or []:
         sizes = {n.size for n in item.nodes} - {1}
         if item.streamed and sizes != {LENGTHS[0]}:
             raise not_streamable("return", f"gives components of {sorted(sizes)} elements for a chunk of {LENGTHS[0]}")
     return first
+
+
+def confirm(
+    first: Probe, call: Call, sources: Sequence[Source], ns: Any, length: int, totals: Any, sizes: Iterable[int]
+) -> None:
+    """Raise NotStreamableError if symbols of other sizes give another program than those of `first`."""
+    for size in sizes:
+        if size != first.context.size and 1 < size <= SIZE_LIMIT:
+            _compare(first, Probe(call, sources, ns, size, length, totals))
 
 
 def _inputs(n: Node) -> Sequence[Node]:
@@ -109,13 +119,14 @@ def _compare(first: Probe, second: Probe) -> None:
     for n in x:
         for m in _inputs(n):
             users.setdefault(m, n)
+    pair = first.context.size, second.context.size
     for n, m in zip(x, y, strict=False):
-        _same(n, m, users)
+        _same(n, m, users, pair)
     if len(x) != len(y):
         raise _length_matters("the number of operations", x[-1].where)
 
 
-def _same(n: Node, m: Node, users: dict[Node, Node]) -> None:
+def _same(n: Node, m: Node, users: dict[Node, Node], pair: tuple[int, int]) -> None:
     where = n.where
     user: Node | None = n
     while where is None and user is not None:
@@ -124,17 +135,17 @@ def _same(n: Node, m: Node, users: dict[Node, Node]) -> None:
     if n.op is not m.op or n.dtype is not m.dtype or len(n.args) != len(m.args):
         raise _length_matters("which operations it takes", where)
     sizes = (n.size, m.size)
-    if sizes == LENGTHS and n.buf is None and n.op is COUNTER:
+    if sizes == pair and n.buf is None and n.op is COUNTER:
         reason = "counts within a chunk; use stream.index() for numbers among all elements"
         raise not_streamable("arange", reason, where)
     if n.buf is not None:
-        if n.size == LENGTHS[0] and sizes == LENGTHS:
+        if sizes == pair:
             raise not_streamable("array", "makes an array with an element per element of the chunk", where)
-        if n.buf is not m.buf and (sizes[0] != sizes[1] or not _equal(n, m)):
+        if n.buf is not m.buf and (n.size != m.size or not _equal(n, m)):
             raise _length_matters("an array that it makes", where)
         return
-    if sizes[0] != sizes[1] and sizes != LENGTHS:
-        what = f"the size of an array ({n.size} elements for {LENGTHS[0]}, {m.size} for {LENGTHS[1]})"
+    if n.size != m.size and sizes != pair:
+        what = f"the size of an array ({n.size} elements for {pair[0]}, {m.size} for {pair[1]})"
         raise _length_matters(what, where)
     if n.op is LITERAL and n.attr != m.attr:
         raise _length_matters("a number", where)
@@ -155,4 +166,4 @@ def _length_matters(what: str, where: str | None) -> Exception:
     return not_streamable("len", reason, where)
 
 
-__all__ = ["LENGTHS", "Item", "Probe", "probed", "symbol"]
+__all__ = ["LENGTHS", "Item", "Probe", "confirm", "probed", "symbol"]

@@ -47,7 +47,7 @@ def not_streamable(op: str, reason: str, line: str | None = None) -> NotStreamab
     error = NotStreamableError(
         f"'{op}' at {line or 'an unknown line'} cannot be streamed: it {reason}. Streamed functions may compute "
         "element by element, gather from and scatter to arrays in memory, and reduce whole arrays (sum, prod, min, "
-        "max, any, all, count, mean, dot). Nothing was read or written."
+        "max, any, all, count, mean, dot)."
     )
     error.op, error.line = op, line
     return error
