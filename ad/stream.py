@@ -147,6 +147,8 @@ class Reverse:
         job = self.job
         if job.length <= 1:
             return self._tiny()
+        with self._region():
+            self._plan()  # before anything is read
         with suspend_grad():
             job.settle(lambda results: None, {})
         try:
@@ -301,6 +303,7 @@ class Reverse:
     # Passes over the data.
 
     def _plan(self) -> int:
+        """Return the elements per chunk in reverse mode."""
         job = self.job
         probe = job.probe()
         need = job.need(probe, list(self.outputs.values()))

@@ -74,8 +74,10 @@ class Chunks:
             for following in ranges[k + 1 : k + 2]:
                 for s in self.sources:
                     s.prefetch(*following)
-            yield start, stop, arrays
-            arrays.clear()
+            try:
+                yield start, stop, arrays
+            finally:
+                arrays.clear()
             self.report.chunks += 1
             for s in self.sources:
                 s.done(start, stop)

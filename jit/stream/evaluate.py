@@ -29,6 +29,7 @@ from .probe import LENGTHS, Item, Probe, confirm, probed
 from .report import Progress, Report, Result
 from .totals import Total, partial_type
 
+_PACKAGE = __name__.partition(".")[0] + "."
 _NAMES = ("sum", "prod", "min", "max", "any", "all", "none", "count", "mean")
 
 
@@ -79,7 +80,9 @@ class Job:
     def __init__(
         self, fn: Any, sources: Any, params: Any, reduce: Any, max_resident: Any, chunk: Any, progress: Any, ad: Any
     ) -> None:
-        self.fn, self.params, self.asked = fn, params, chunk
+        # A frozen function replays what it did in memory; streaming records chunk by chunk itself.
+        self.fn = getattr(fn, "__wrapped__", fn) if type(fn).__module__.startswith(_PACKAGE) else fn
+        self.params, self.asked = params, chunk
         self.reduction = _reduction(reduce)
         self.ns = namespace("llvm", any(a.is_diff for a in tree.arrays(params)) if ad is None else ad)
         self.report = Report(budget=nbytes(max_resident))
@@ -166,7 +169,7 @@ class Job:
         """Return where the results go that have an element per element of the stream, by number of the result."""
         streamed = [k for k, item in enumerate(results) if item.streamed]
         places = items(out) if type(out) in (list, tuple, dict) else [out] * (1 if out is not None else len(streamed))
-        if len(places) == len(results) != len(streamed):
+        if len(places) == len(results) and all(places[k] is None for k in range(len(results)) if k not in streamed):
             places = [places[k] for k in streamed]
         if len(places) != len(streamed):
             raise ValueError(
@@ -248,7 +251,7 @@ class Job:
                 o.write(0, [x._n for x in flats], size)
             values[k] = o.finish()
         self.report.chunks = self.report.passes = 1
-        return replace(result, iter(values))
+        return _plain(replace(result, iter(values)))
 
     def finish(self, outputs: dict[int, Output]) -> Any:
         """Return the value: totals are put in, what only depends on them is computed, files get their names."""
@@ -260,7 +263,7 @@ class Job:
         values = [item.value for item in last.items]
         for k, o in outputs.items():
             values[k] = o.finish()
-        return replace(last.result, iter(values))
+        return _plain(replace(last.result, iter(values)))
 
     def account(self, seen: Any) -> None:
         """Note time, memory and kernels in the report."""
@@ -273,6 +276,11 @@ class Job:
             over = f"arrays took {text(report.peak)}, more than max_resident: pass a smaller `chunk`"
             report.notes.append(over)
             warnings.warn(f"stream: {over}", RuntimeWarning, stacklevel=4)
+
+
+def _plain(value: Any) -> Any:
+    """Return results without derivatives: those that they have here leave out what went through chunks."""
+    return tree.map_arrays(lambda x: type(x).wrap(x._n), value)
 
 
 def _ready(probe: Probe, k: int) -> bool:

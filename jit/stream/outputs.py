@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays.base import ArrayBase
+from ..arrays.create import SIZE_LIMIT
 from ..arrays.flat import Flat
 from ..arrays.transfer import to_numpy
 from ..dtypes import DType
@@ -144,6 +145,10 @@ class MemoryOutput(Output):
         self._make = make
         self._buffers: list[Any] = []
         self.resident = self.length * self.row
+        if self.length > SIZE_LIMIT:
+            raise ValueError(
+                f"out: a result of {self.length} elements is longer than arrays can be (2^32 - 1); give a path or array"
+            )
 
     def open(self) -> None:
         """Allocate the arrays."""

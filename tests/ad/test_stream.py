@@ -169,10 +169,31 @@ def test_the_same_bits_on_every_run_and_nothing_kept() -> None:
     assert len(bits) == 1
 
 
+def test_a_budget_too_small_is_told_before_anything_is_read(tmp_path: Path) -> None:
+    class Unread:
+        shape, dtype = (100_000,), np.dtype(np.float32)
+
+        def __getitem__(self, key: slice) -> Any:
+            raise AssertionError("the source was read")
+
+    table = dr.opaque(Float, 1, 30_000)
+    dr.enable_grad(table)
+
+    def function(x: Any) -> Any:
+        return dr.sum(x * dr.gather(Float, table, UInt32(x)))
+
+    with pytest.raises(dr.MemoryBudgetError, match="gradients") as caught:
+        stream.backward(function, Unread(), max_resident="600 KiB", grad_out=tmp_path / "g.npy")
+    x = np.arange(1000, dtype=np.float32)
+    report = stream.backward(function, x, max_resident=caught.value.least, grad_out=tmp_path / "g.npy").report
+    assert report.peak <= caught.value.least
+    assert np.array_equal(dr.grad(table).numpy()[:1001], [*x, 0])
+
+
 def test_evaluate_passes_differentiable_parameters_but_keeps_no_graph() -> None:
     w = Float(2)
     dr.enable_grad(w)
-    value = stream.evaluate(lambda x, w: dr.sum(x * w), X, params=(w,), chunk=CHUNK).value
+    value = stream.evaluate(lambda x, w: dr.sum(x * w) * w, X, params=(w,), chunk=CHUNK).value
     assert type(value) is Float and not dr.grad_enabled(value)
     assert type(stream.evaluate(dr.sum, X, ad=True).value) is Float
     assert type(stream.evaluate(dr.sum, X).value) is PlainFloat

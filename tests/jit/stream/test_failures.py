@@ -72,9 +72,9 @@ try:
                     progress=lambda done, total: print(done, flush=True))
 except KeyboardInterrupt:
     began = time.perf_counter()
-    dr.sync_thread()
-    dr.set_thread_count(1)
-    print("interrupted", dr.memory_stats()["live"] - before, time.perf_counter() - began < 2, threading.active_count())
+dr.sync_thread()
+dr.set_thread_count(1)
+print("interrupted", dr.memory_stats()["live"] - before, time.perf_counter() - began < 2, threading.active_count())
 """
 
 

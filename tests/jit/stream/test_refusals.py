@@ -150,5 +150,7 @@ def test_arguments_are_checked() -> None:
         stream.evaluate(dr.sum, 3)
     with pytest.raises(TypeError, match="TensorXf"):
         stream.evaluate(lambda x: dr.llvm.TensorXf(x, (len(x),)), x)
+    with pytest.raises(ValueError, match=r"out: 1 place\(s\) for 0 result\(s\)"):
+        stream.evaluate(dr.sum, x, out="sum.npy")
     with pytest.raises(ValueError, match="chunk must be positive"):
         stream.evaluate(dr.sum, x, chunk=0)

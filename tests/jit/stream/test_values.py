@@ -314,3 +314,9 @@ def test_sums_in_double_precision_for_64_bit_data() -> None:
     x = np.full(1000, 0.1)
     assert type(stream.evaluate(dr.sum, x, chunk=CHUNK).value) is Float64
     assert stream.evaluate(dr.sum, x, chunk=CHUNK).value[0] == pytest.approx(100, rel=1e-15)
+
+
+def test_frozen_functions_are_streamed_as_what_they_freeze() -> None:
+    frozen = dr.freeze(lambda x: dr.sum(x) + x)
+    x = numbers(500)
+    assert np.array_equal(stream.evaluate(frozen, x, chunk=CHUNK).value.numpy(), (dr.sum(Float(x)) + Float(x)).numpy())
