@@ -17,7 +17,7 @@ from typing import Any
 from .. import debug
 from ..dtypes import DType
 from ..errors import OutOfMemoryError
-from .heap import Heap
+from .heap import Heap, Touched
 from .slabs import Slabs
 from .source import HostMemory, Source, physical_memory
 
@@ -82,6 +82,7 @@ class Pool:
         # Of the reserved range: where slabs and large blocks end so far, where large blocks begin, where all ends.
         self.small_top = self.top = self.base = self.end = 0
         self.ranged: bool | None = None  # None: the source was not asked yet
+        self.touched = Touched()  # of the range: what is counted as obtained from the system
         self.arenas = 0  # bytes in arenas of frozen functions, part of `live`
         self.live = self.live_peak = self.reserved = self.reserved_peak = 0
         self.n_alloc = self.n_hit = self.n_os = self.n_flush = 0
@@ -177,11 +178,10 @@ class Pool:
             if self.reserved + block > self.allowed and not flushed:  # free blocks must not cause a failure
                 return None
             return self._grow(block)
-        ptr, cold = found
         self.n_hit += 1
-        if cold:
-            self._reserved(cold)
-        return ptr
+        if self.ranged:
+            self._reserved(self.touched.add(found, found + block))
+        return found
 
     def _new_slab(self, block: int, flushed: bool) -> int | None:
         count = self.slabs.next_count(block)
@@ -199,9 +199,10 @@ class Pool:
         if found is None:
             if self.small_top + nbytes <= self.base:
                 self.n_os += 1
+                start = self.small_top
                 self.small_top += nbytes
-                self._reserved(nbytes)
-                return self.small_top - nbytes
+                self._reserved(self.touched.add(start, start + nbytes))
+                return start
             feed = self._take_large(_FEED, flushed)
             if feed is None:
                 return None
@@ -209,8 +210,9 @@ class Pool:
             space.give(feed, _FEED)
             found = space.take(nbytes)
             assert found is not None
-        self._reserved(found[1])
-        return found[0]
+        if self.ranged:
+            self._reserved(self.touched.add(found, found + nbytes))
+        return found
 
     def _open(self) -> None:
         """Ask for the range, the first part of which is for slabs."""
@@ -228,14 +230,14 @@ class Pool:
         self.n_os += 1
         if self.ranged:
             last = self.heap.starts.get(self.top)
-            have, cold = (0, 0) if last is None else (self.top - last, self.heap.cold.get(last, 0))
+            have = 0 if last is None else self.top - last
             if self.top + block - have > self.end:
                 return None
             start = self.top - have
             if last is not None:
                 self.heap.remove(last)
             self.top = start + block
-            self._reserved(block - have + cold)
+            self._reserved(self.touched.add(start, self.top))
             return start
         try:
             start, size = self.source.obtain(block)
@@ -249,7 +251,7 @@ class Pool:
 
     def _reserved(self, more: int) -> None:
         self.reserved += more
-        if self.reserved > self.reserved_peak:
+        if more and self.reserved > self.reserved_peak:
             self.reserved_peak = self.reserved
 
     @property
@@ -297,11 +299,7 @@ class Pool:
         if self.ranged:
             for heap in (self.heap, self.slabs.space):
                 for start, size in heap.sizes.items():
-                    before = heap.cold.get(start, 0)
-                    cooled = self.source.cool(start, size) if before < size else 0
-                    if cooled > before:
-                        heap.cold[start] = cooled
-                        self.reserved -= cooled - before
+                    self.reserved -= self.touched.discard(*self.source.cool(start, size))
 
     def clear_statistics(self) -> None:
         """Set the peaks to the present values and the counts to zero."""

@@ -25,8 +25,8 @@ class Source(Protocol):
         """Return start and size of a new piece of at least `nbytes` that touches no other; raises MemoryError if there
         is none."""
 
-    def cool(self, start: int, nbytes: int) -> int:
-        """Give the pages inside a free interval back, keeping its addresses; return how many bytes that were."""
+    def cool(self, start: int, nbytes: int) -> tuple[int, int]:
+        """Give the pages inside a free interval back, keeping its addresses; return where they begin and end."""
 
     def give_back(self, start: int) -> None:
         """Give a piece that `obtain` returned back."""
@@ -75,18 +75,18 @@ class HostMemory:
         self._pieces[start] = region
         return start, nbytes
 
-    def cool(self, start: int, nbytes: int) -> int:
+    def cool(self, start: int, nbytes: int) -> tuple[int, int]:
         """Give whole pages of the reserved range back to the system."""
         if self._range is None or not hasattr(mmap, "MADV_DONTNEED"):
-            return 0
+            return start, start
         base, region = self._range
         page = mmap.PAGESIZE
         first = -(-(start - base) // page) * page
         end = (start + nbytes - base) // page * page
         if end <= first:
-            return 0
+            return start, start
         region.madvise(mmap.MADV_DONTNEED, first, end - first)
-        return end - first
+        return base + first, base + end
 
     def give_back(self, start: int) -> None:
         """Unmap a piece."""

@@ -14,6 +14,7 @@ import luxgrad as dr
 from luxgrad.jit.dtypes import Float32
 from luxgrad.jit.errors import OutOfMemoryError
 from luxgrad.jit.memory import pool as pools
+from luxgrad.jit.memory.heap import Touched
 from luxgrad.jit.memory.pool import Pool, allocate, pool
 from luxgrad.jit.memory.source import HostMemory
 from luxgrad.llvm import Float, Float64, UInt32
@@ -40,7 +41,7 @@ class Driver:
         return start, size
 
     def cool(self, start, nbytes):
-        return 0
+        return start, start
 
     def give_back(self, start):
         self.calls += 1
@@ -55,7 +56,7 @@ class Range(Driver):
         return 1 << 30, 1 << 44
 
     def cool(self, start, nbytes):
-        return nbytes
+        return start, start + nbytes
 
 
 def counted(p: Pool) -> int:
@@ -371,6 +372,36 @@ def test_A8_converting_back_and_forth_does_not_grow():
         if k == 3:
             reserved = dr.memory_stats()["reserved"]
     assert dr.memory_stats()["reserved"] == reserved
+
+
+def test_A4_memory_given_back_counts_again_only_when_it_is_used_again():
+    p = Pool(Range(), limit=1 << 30)
+    a, b = p.allocate(100 << 20), p.allocate(8 << 20)
+    del a
+    p.flush()
+    p.clear_statistics()
+    assert p.reserved == 8 << 20
+    for _ in range(50):
+        c = p.allocate(3 << 20)
+        d = p.allocate(1 << 20)
+        del c, d
+    assert p.reserved_peak == 12 << 20
+    del b
+
+
+def test_touched_intervals_equal_a_set_of_bytes():
+    rng = random.Random(5)
+    touched, marked = Touched(), set()
+    for _ in range(3000):
+        a = rng.randrange(200)
+        b = a + rng.randrange(1, 40)
+        span = set(range(a, b))
+        if rng.random() < 0.6:
+            assert touched.add(a, b) == len(span - marked)
+            marked |= span
+        else:
+            assert touched.discard(a, b) == len(span & marked)
+            marked -= span
 
 
 def test_blocks_return_to_the_pool_they_came_from():
