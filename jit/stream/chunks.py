@@ -11,7 +11,7 @@ import numpy as np
 from ..arrays import tree
 from ..arrays.memops import gather
 from ..dtypes import UInt32
-from ..memory.pool import allocate, borrow
+from ..memory.pool import allocate, borrow, pool
 from ..runtime.engine import runtime
 from ..trace import counter, data
 from .report import Progress, Report
@@ -27,9 +27,10 @@ class Chunks:
         self.sources: list[Source] = [source(v) for v in values]
         self.length = _common_length(self.sources)
         self.ns, self.report, self.progress = ns, report, progress
-        self.windows = 0  # bytes of the largest windows of a chunk
+        self.peak = self._before = 0  # bytes of arrays and windows at most; of arrays at the start
 
     def __enter__(self) -> Chunks:
+        self._before = pool().live
         try:
             for s in self.sources:
                 s.open()
@@ -68,16 +69,17 @@ class Chunks:
         passes = self.report.passes
         ranges = self.ranges(chunk)
         for k, (start, stop) in enumerate(ranges):
-            arrays = [self.load(s, start, stop) for s in self.sources]
-            mapped = sum(s.row for s in self.sources if s.mapped)
-            self.windows = max(self.windows, (stop - start) * mapped)
-            for following in ranges[k + 1 : k + 2]:
-                for s in self.sources:
-                    s.prefetch(*following)
-            try:
-                yield start, stop, arrays
-            finally:
-                arrays.clear()
+            mapped = (stop - start) * sum(s.row for s in self.sources if s.mapped)
+            with pool().scope() as seen:
+                arrays = [self.load(s, start, stop) for s in self.sources]
+                for following in ranges[k + 1 : k + 2]:
+                    for s in self.sources:
+                        s.prefetch(*following)
+                try:
+                    yield start, stop, arrays
+                finally:
+                    arrays.clear()
+            self.peak = max(self.peak, seen.live_peak - self._before + mapped)
             self.report.chunks += 1
             for s in self.sources:
                 s.done(start, stop)

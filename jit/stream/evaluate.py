@@ -269,7 +269,7 @@ class Job:
         """Note time, memory and kernels in the report."""
         report = self.report
         report.seconds = time.perf_counter() - self._began
-        report.peak = seen.live_peak - seen.live_before + self.chunks.windows
+        report.peak = max(self.chunks.peak, seen.live_peak - seen.live_before)
         report.launches = history.launches - self._before[0]
         report.compiled = history.soft_misses + history.hard_misses - self._before[1]
         if report.peak > report.budget:

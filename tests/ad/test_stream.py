@@ -190,6 +190,22 @@ def test_a_budget_too_small_is_told_before_anything_is_read(tmp_path: Path) -> N
     assert np.array_equal(dr.grad(table).numpy()[:1001], [*x, 0])
 
 
+def test_a_trajectory_that_takes_more_than_planned_is_told() -> None:
+    w = Float(0.99)
+    dr.enable_grad(w)
+
+    def function(x: Any, w: Any) -> Any:
+        state = (UInt32(0), Float(x))
+        _, y = dr.while_loop(state, lambda i, y: i < 200, lambda i, y: (i + 1, y * w), max_iterations=200)
+        return dr.sum(y)
+
+    x = np.ones(20_000, np.float32)
+    with pytest.warns(RuntimeWarning, match="more than max_resident"):
+        report = stream.backward(function, x, params=(w,), max_resident="2 MiB").report
+    assert report.peak > report.budget and "chunk" in str(report)
+    assert stream.backward(function, x, params=(w,), max_resident="2 MiB", chunk=1024).report.peak < 2 << 20
+
+
 def test_evaluate_passes_differentiable_parameters_but_keeps_no_graph() -> None:
     w = Float(2)
     dr.enable_grad(w)

@@ -40,6 +40,14 @@ elif mode == "array":
     size = np.memmap(path, np.float32, "r").size
     out = np.memmap(sys.argv[4], np.float32, "w+", shape=(size,))
     stream.evaluate(curve, np.memmap(path, np.float32, "r"), max_resident=budget, out=out)
+elif mode == "gradient":
+    from luxgrad.llvm.ad import Float as Diff
+    w = Diff(2)
+    dr.enable_grad(w)
+    fn = lambda x, w: dr.mean(dr.square(x * w - dr.mean(x * w)))
+    stream.backward(fn, warm, params=(w,), chunk=4096, grad_out=np.empty_like(warm))
+    before = high()
+    stream.backward(fn, stream.raw(path, np.float32), params=(w,), max_resident=budget, grad_out=sys.argv[4])
 else:
     print([v[0] for v in totals(Float(np.memmap(path, np.float32, "r")))])
 print(high() - before)
@@ -81,7 +89,7 @@ def test_C1_the_whole_map_fails_the_check(tmp_path: Path) -> None:
     assert measured(tmp_path / "x.bin", "256 MiB", "whole")[1] > 256 + 32
 
 
-@pytest.mark.parametrize("mode", ["file", "array"])
+@pytest.mark.parametrize("mode", ["file", "array", "gradient"])
 def test_C1_results_per_element(tmp_path: Path, mode: str) -> None:
     sparse(tmp_path / "x.bin", 384 << 20)
     assert measured(tmp_path / "x.bin", "48 MiB", mode, str(tmp_path / "y.npy"))[1] <= 48 + 32
