@@ -109,6 +109,10 @@ class Namespace:
             return self.flat(_FLAT[name])
         if name == "PCG32":
             return self.pcg32()
+        if name == "Event" and self.backend != "scalar":
+            from ..runtime.events import Event
+
+            return Event
         match = _PATTERN.match(name)
         if match:
             kind, digits, short = match.groups()
@@ -138,7 +142,7 @@ class Namespace:
         out += [f"Array{n}{s}" for n in ("1", *shapes, "22", "33", "44") for s in _SHORT]
         out += [f"Matrix{n}{s}" for n in shapes for s in ("f16", "f", "f64")]
         out += [f"TensorX{s}" for s in _SHORT] + [f"Texture{n}{s}" for n in "123" for s in ("f16", "f", "f64")]
-        return [*out, "PCG32"]
+        return [*out, "PCG32", *(["Event"] if self.backend != "scalar" else [])]
 
     @property
     def differentiable(self) -> Namespace:

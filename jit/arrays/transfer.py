@@ -134,8 +134,8 @@ def host_buffer(n: Node) -> Buffer:
     runtime.reading("reading values (printing, NumPy, x[i], Python conditions)")
     n = materialise(n) if n.op is LITERAL else n
     evaluate([n])
-    runtime.settle()
     buffer: Buffer = n.buf
+    runtime.wait_for(buffer.job)  # later launches may still run
     return buffer
 
 

@@ -174,6 +174,8 @@ class Replay:
             elif count:
                 frame.job = threads.submit_all(frame.address, count)
                 borrowed = [b for b in inputs if b.owner is not None]
+                for result in results:
+                    result.job = frame.job
                 runtime.in_flight.append((frame.job, (borrowed, frame, self)))
                 runtime.forget_finished()
             for number, message in self.guards:

@@ -29,11 +29,12 @@ _FEED = 1 << 18  # bytes of a large block that is made space for slabs
 class Buffer:
     """Elements in memory: a block of a pool, to which it returns with the last reference, or memory of an `owner`."""
 
-    __slots__ = ("ptr", "nbytes", "block", "owner", "pool", "born", "__weakref__")
+    __slots__ = ("ptr", "nbytes", "block", "owner", "pool", "born", "job", "__weakref__")
 
     def __init__(self, ptr: int, nbytes: int, block: int, owner: Any, pool: Pool | None = None) -> None:
         self.ptr, self.nbytes, self.block, self.owner, self.pool = ptr, nbytes, block, owner, pool
         self.born = pool.serial if pool is not None else 0  # how many blocks the pool had given out by then
+        self.job = 0  # the last queued launch that writes it
 
     @property
     def foreign(self) -> bool:

@@ -133,6 +133,9 @@ class Runtime:
             return
         main = -(-launch.packets // launch.chunk) if launch.packets else 0
         job = threads.submit(launch.kernel.address, args, launch.packets, launch.chunk, main + (tail != 0), tail)
+        for operand, access in zip(launch.operands or (), launch.access, strict=True):
+            if "w" in access[:2]:
+                (operand[0] if isinstance(operand, tuple) else operand).job = job  # type: ignore[union-attr]
         flights = self.in_flight
         flights.append((job, (launch, launch.borrowed())))
         # Blocks of the pool need not wait: whatever gets them next runs after this launch.
@@ -158,6 +161,12 @@ class Runtime:
     def settle(self) -> None:
         """Wait for all launches and raise what their guards have found."""
         self.sync()
+        self.check_guards()
+
+    def wait_for(self, job: int) -> None:
+        """Wait for a launch and all before it, and raise what their guards have found."""
+        if self._threads is not None:
+            self._threads.wait(job)
         self.check_guards()
 
     def check_guards(self) -> None:
