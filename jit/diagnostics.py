@@ -173,7 +173,8 @@ def set_label(x: Any = None, label: str | None = None, /, **named: Any) -> None:
 
 
 def sync_thread() -> None:
-    """Return when everything launched so far is done; raises RuntimeError for what replays of frozen functions found."""
+    """Return when everything launched so far is done; raises RuntimeError for what replays of frozen functions found.
+    """
     runtime.settle()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...jit.errors import FreezeError
 from ...jit.freeze.recorder import Recorder
-from ...jit.memory.pool import Buffer
+from ...jit.memory.pool import Buffer, view, whole
 from ...jit.trace import LITERAL, Node, data
 from ..graph import ADNode, Rule, connect, leaf
 from .snapshot import Change, Path, Snap
@@ -83,6 +83,9 @@ class Recipe:
             found: tuple[str, Any] = "input", self._inputs[id(n)]
         elif n.op is LITERAL or n.buf is None:
             found = "literal", n
+        elif n.buf.owner.__class__ is Buffer:
+            parent, offset = whole(n.buf)
+            found = "view", (n.dtype, n.size, self.node(data(n.dtype, n.size, parent)), offset)
         else:
             slot = self.recorder.number(n.buf)
             slot = self.recorder.constant(n.buf) if slot is None else slot
@@ -183,6 +186,9 @@ class Kitchen:
         if kind == "input":
             node = self.entry.nodes[what]
             return node
+        if kind == "view":
+            dtype, size, parent, offset = what
+            return data(dtype, size, view(self.node(parent).buf, offset, size * dtype.itemsize))
         if kind == "alias":
             dtype, size, slot = what
             return data(dtype, size, self.entry.buffers[slot])

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..dtypes import Bool, UInt32
 from ..errors import SymbolicError
+from ..memory.pool import view
 from ..runtime.evaluate import evaluate, materialise
-from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, literal, resized, state, value_of
+from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, data, literal, resized, state, value_of
 from .base import ArrayBase, hooks, incompatible, make_node
 from .flat import Flat, convert
 from .nested import Nested
@@ -141,6 +142,20 @@ def _gather_flat(source: Any, index: Any, active: Any) -> Any:
             source._n = base
         r._n = make_node(GATHER, cls.dtype, size, (base, index._n, mask._n))
     if source._ad is not None:
+        r._ad = hooks.custom("gather", r, source, index, mask)  # type: ignore[misc]
+    return r
+
+
+def part(source: Any, start: int, size: int, index: Any) -> Any:
+    """Return neighbouring elements of a flat array without copying them; `index` lists them, for derivatives."""
+    base = evaluated(source._n, "the source of a slice")
+    if base.op is LITERAL:
+        return gather(type(source), source, index)
+    item = base.dtype.itemsize
+    n = data(base.dtype, size, view(base.buf, start * item, size * item))
+    r = type(source).wrap(n)
+    if source._ad is not None:
+        index, mask, _ = index_mask(convert(source.ns.flat(index.dtype), index), True)
         r._ad = hooks.custom("gather", r, source, index, mask)  # type: ignore[misc]
     return r
 

@@ -1,4 +1,4 @@
-"""`t[...]` of tensors, as NumPy indexes: what is read is a copy, what is written a scatter."""
+"""`t[...]` of tensors, as NumPy indexes: what is read is a view or a copy, what is written a scatter."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from ..dtypes import Bool, UInt32
 from .base import ArrayBase
 from .flat import convert
 from .functions import select
-from .memops import gather, scatter
+from .memops import gather, part, scatter
 from .shape import widen
 from .strides import broadcast, broadcast_shape, contiguous, positions, strided
 
 
 class Selection:
-    """What a key selects: the shape of the result, and the storage index of each element (None: all, in order)."""
+    """What a key selects: the shape of the result, and the storage index of each element (None: all, in order).
 
-    def __init__(self, shape: tuple[int, ...], index: Any) -> None:
-        self.shape, self.index = shape, index
+    `start` is where they begin if they are neighbours in order, else None.
+    """
+
+    def __init__(self, shape: tuple[int, ...], index: Any, start: int | None = None) -> None:
+        self.shape, self.index, self.start = shape, index, start
 
 
 def _expanded(x: Any, key: Any) -> list[Any]:
@@ -86,7 +89,7 @@ def resolve(x: Any, key: Any) -> Selection:
     in_order = list(zip(shape, contiguous(shape), strict=True)) == _cleaned(dims)
     if offset == 0 and in_order and math.prod(shape) == math.prod(x.shape):
         return Selection(shape, None)
-    return Selection(shape, positions(x.array.ns, dims, offset))
+    return Selection(shape, positions(x.array.ns, dims, offset), offset if in_order else None)
 
 
 def _cleaned(dims: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -118,12 +121,20 @@ def _is_mask(key: Any) -> bool:
 
 
 def get_tensor(x: Any, key: Any) -> Any:
-    """Return x[key], a copy; a mask gives all of `x`, so that `t[mask] += 1` is a masked update."""
+    """Return x[key]; a mask gives all of `x`, so that `t[mask] += 1` is a masked update.
+
+    Neighbours in order, such as slices of the first dimension, share the memory of `x`; nothing writes to it while both
+    exist. Others are copies.
+    """
     if _is_mask(key):
         return x.__copy__()
     found = resolve(x, key)
     flat = x.array
-    return type(x)(flat if found.index is None else gather(type(flat), flat, found.index), found.shape)
+    if found.index is None:
+        return type(x)(flat, found.shape)
+    if found.start is not None and math.prod(found.shape) > 1:
+        return type(x)(part(flat, found.start, math.prod(found.shape), found.index), found.shape)
+    return type(x)(gather(type(flat), flat, found.index), found.shape)
 
 
 def set_tensor(x: Any, key: Any, value: Any) -> None:

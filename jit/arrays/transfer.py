@@ -169,7 +169,7 @@ class _Keeper:
         self.__array_interface__ = {
             "shape": (n.size,),
             "typestr": {"b": "|b", "i": "<i", "u": "<u", "f": "<f"}[n.dtype.kind] + str(n.dtype.itemsize),
-            "data": (buffer.ptr, False),
+            "data": (buffer.ptr, buffer.owner.__class__ is Buffer),  # a part of another array is not written
             "version": 3,
         }
 

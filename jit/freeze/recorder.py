@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import FreezeError
-from ..memory.pool import Buffer, pool
+from ..memory.pool import Buffer, pool, whole
 from ..runtime.engine import Launch, Operand
 from ..trace import user_line
 
@@ -45,8 +45,8 @@ class Recorder:
         self.thread = threading.get_ident()
         self.started = pool().serial
         self.notes: list[Note] = []
-        # Copies of the last packet of borrowed inputs: (slot, copy, where the packet starts in bytes).
-        self.tails: list[tuple[int, Buffer, int]] = []
+        # Copies of the last packet of borrowed inputs: (slot, copy, where the packet starts in bytes, its bytes).
+        self.tails: list[tuple[int, Buffer, int, int]] = []
         self.slots: list[Slot] = [Slot("input", b.nbytes) for b in inputs]
         # Weakly: buffers must be freed, and reused in place, as if nobody looked.
         self.guards: list[tuple[Buffer, str]] = []  # flags that must not be set, and what is wrong if one is
@@ -74,16 +74,21 @@ class Recorder:
 
     def _note_tails(self, launch: Launch, tail: list[Operand]) -> None:
         """Note which copies of last packets must be made again before a replay."""
-        for whole, end in zip(launch.operands or (), tail, strict=True):
-            if isinstance(whole, Buffer) and isinstance(end, tuple):
-                slot = self._numbers[whole]
+        for array, end in zip(launch.operands or (), tail, strict=True):
+            if isinstance(array, Buffer) and isinstance(end, tuple):
+                base, offset = whole(array)
+                slot, start = self._numbers[base], -end[1]
                 if self.slots[slot].kind == "input":
-                    self.tails.append((slot, end[0], -end[1]))
+                    self.tails.append((slot, end[0], offset + start, array.nbytes - start))
 
     def _word(self, operand: Operand, access: str, launch: Launch, uses: list[tuple[int, str]]) -> tuple[int, int]:
         if isinstance(operand, int):
             return -1, operand
         buffer, offset = operand if isinstance(operand, tuple) else (operand, 0)
+        if buffer.owner.__class__ is Buffer:
+            buffer, more = whole(buffer)
+            offset += more
+            access = access.replace("own", "whole")  # element k of a view is another one of the whole
         slot = self._slot(buffer, access)
         if access == "r:own" or access == "w:own":
             self.slots[slot].itemsize = max(1, buffer.nbytes // max(32, -(-launch.size // 32) * 32))

@@ -154,9 +154,8 @@ class Replay:
             runtime.check_guards()
             if self.tails:
                 runtime.sync()  # an earlier replay may still read the copies
-                for slot, packet, start in self.tails:
-                    whole = inputs[slot]
-                    ctypes.memmove(packet.ptr, whole.ptr + start, whole.nbytes - start)
+                for slot, packet, start, nbytes in self.tails:
+                    ctypes.memmove(packet.ptr, inputs[slot].ptr + start, nbytes)
             results = [allocate(n) for n in self.sizes]
             threads = runtime.threads
             frame = self._frame(threads)

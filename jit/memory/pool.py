@@ -27,7 +27,10 @@ _FEED = 1 << 18  # bytes of a large block that is made space for slabs
 
 
 class Buffer:
-    """Elements in memory: a block of a pool, to which it returns with the last reference, or memory of an `owner`."""
+    """Elements in memory: a block of a pool, to which it returns with the last reference, or memory of an `owner`.
+
+    An owner that is a buffer itself makes this a view of a part of it: read, never written, and never moved.
+    """
 
     __slots__ = ("ptr", "nbytes", "block", "owner", "pool", "born", "job", "__weakref__")
 
@@ -39,7 +42,8 @@ class Buffer:
     @property
     def foreign(self) -> bool:
         """Return whether the memory belongs to somebody else (NumPy, DLPack): never written, not padded."""
-        return self.owner is not None
+        owner = self.owner
+        return owner is not None and (owner.__class__ is not Buffer or owner.foreign)
 
     def __del__(self) -> None:
         if self.pool is not None:
@@ -355,9 +359,24 @@ def allocate(dtype: DType, size: int) -> Buffer:
     return _pool.allocate(max(padded, _PACKET) * dtype.itemsize)
 
 
+def view(buffer: Buffer, offset: int, nbytes: int) -> Buffer:
+    """Return a view of a part of a buffer, from `offset` in bytes on. What follows the part may be read, too."""
+    part = Buffer(buffer.ptr + offset, nbytes, 0, buffer)
+    part.job = buffer.job
+    return part
+
+
+def whole(buffer: Buffer) -> tuple[Buffer, int]:
+    """Return the buffer that a view is a part of, itself if it is none, and the offset in bytes."""
+    found = buffer
+    while found.owner.__class__ is Buffer:
+        found = found.owner
+    return found, buffer.ptr - found.ptr
+
+
 def borrow(ptr: int, nbytes: int, owner: Any) -> Buffer:
     """Return a buffer over memory that `owner` keeps alive; it is read, never written."""
     return Buffer(ptr, nbytes, 0, owner)
 
 
-__all__ = ["SMALL", "Buffer", "OutOfMemoryError", "Peaks", "Pool", "allocate", "borrow", "pool"]
+__all__ = ["SMALL", "Buffer", "OutOfMemoryError", "Peaks", "Pool", "allocate", "borrow", "pool", "view", "whole"]

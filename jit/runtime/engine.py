@@ -52,7 +52,7 @@ class Launch:
         found = []
         for o in self.operands or ():
             buffer = o[0] if o.__class__ is tuple else o
-            if buffer.__class__ is Buffer and buffer.owner is not None:
+            if buffer.__class__ is Buffer and buffer.owner is not None and buffer.foreign:
                 found.append(buffer)
         return found
 

@@ -212,7 +212,7 @@ def _target(program: Program, after: Node) -> Buffer:
         buffer = allocate(old.dtype, after.size)
         fill(buffer, old.dtype, -(-after.size // 16), int.from_bytes(old.attr, "little"))
     # References: the node's argument tuple, `old`, and getrefcount's own argument; the buffer: node and argument.
-    elif sys.getrefcount(old) <= 3 and sys.getrefcount(old.buf) <= 2 and not old.buf.foreign:
+    elif sys.getrefcount(old) <= 3 and sys.getrefcount(old.buf) <= 2 and old.buf.owner is None:
         buffer = old.buf
     else:
         buffer = allocate(old.dtype, after.size)
