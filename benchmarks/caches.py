@@ -78,7 +78,10 @@ def load(path: Path) -> float:
 def worker(path: Path, again: int) -> None:
     """Print the seconds of loading a small scene (which imports everything), and of loading `path` several times."""
     from luxgrad.jit.datacache import data_cache
+    from luxgrad.render.registry import entry
 
+    for plugin in (("emitter", "envmap"), ("texture", "bitmap"), ("shape", "obj"), ("shape", "ply")):
+        entry(*plugin)  # imports it
     load(Path(__file__).parent.parent / "scenes" / "data" / "cornell-box" / "scene.xml")
     print(json.dumps({"seconds": [load(path) for _ in range(1 + again)], "bytes": data_cache().nbytes}))
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from . import debug
 from .memory.pool import pool
+from .runtime.engine import runtime
 from .runtime.store import Store, short_digest
 
 __all__ = ["DataCache", "FileStamps", "Unkept", "Value", "content_digest", "data_cache"]
@@ -332,8 +333,16 @@ _cache = DataCache(
     Store(_MAGIC, ".luxdata", _folder, lambda: int(debug.value("data_cache_disk")), _block_digest),
 )
 STAMPS = FileStamps()
-# Under the pool's lock: a thread that holds the cache's may wait for that one, so this one does not wait long.
-pool().pressure.append(lambda: _cache.clear(wait=0.2))
+
+
+def _give_up() -> None:
+    """Forget the values when memory is short, once nothing is left to wait for."""
+    runtime.sync()
+    # Called under the pool's lock, for which a thread that holds the cache's may wait: this one does not wait long.
+    _cache.clear(wait=0.2)
+
+
+pool().pressure.append(_give_up)
 
 
 def _after_fork() -> None:

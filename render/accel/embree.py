@@ -11,7 +11,7 @@ from . import analytic
 from . import embree_library as lib
 from .embree_callbacks import ARGS_INTERSECT1, ARGS_OCCLUDED1, ARGS_SIZE, callbacks, single_ray
 from .embree_library import EmbreeError, available
-from .geometry import Disk, Geometry, Sphere, Triangles, boxes, moved, union
+from .geometry import Disk, Geometry, Sphere, Triangles, bounds, moved, union
 from .interface import Accelerator
 from .layout import WIDTHS
 
@@ -113,8 +113,8 @@ class EmbreeAccelerator(Accelerator):
     def _commit(self) -> None:
         self._library.rtcCommitScene(self.scene)
         lib.check(self._device, f"build the structure over {len(self._geometry)} geometries")
-        lower, upper = zip(*(boxes(item) for item in [Triangles([], []), *self._geometry]), strict=True)
-        self.bounds = union(np.concatenate(lower), np.concatenate(upper))
+        lower, upper = zip(*(bounds(item) for item in [Triangles([], []), *self._geometry]), strict=True)
+        self.bounds = union(np.stack(lower), np.stack(upper))
 
     def update(self, geom_index: int, change: NDArray[np.float32] | Sphere | Disk) -> None:
         """Move a geometry: new vertices, or another sphere or disk."""

@@ -130,6 +130,18 @@ def boxes(geometry: Geometry) -> tuple[Floats, Floats]:
     return np.where(good, lo, np.float32(np.inf)), np.where(good, hi, np.float32(-np.inf))
 
 
+def bounds(geometry: Geometry) -> tuple[Floats, Floats]:
+    """Return the corners (3,) of the box around all that `boxes` returns boxes of."""
+    if isinstance(geometry, Triangles) and len(geometry.faces):
+        used = np.zeros(len(geometry.vertices), np.bool_)
+        used[geometry.faces.ravel()] = True
+        corners = geometry.vertices if used.all() else geometry.vertices[used]
+        lower, upper = corners.min(0), corners.max(0)
+        if (lower > -LARGEST).all() and (upper < LARGEST).all():  # false for NaN: then triangles are left out
+            return lower, upper
+    return union(*boxes(geometry))
+
+
 def union(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """Return the corners (3,) of the box around boxes (N, 3); (inf, -inf) if there is nothing in them."""
     start = np.full((1, 3), np.inf, np.float32)

@@ -79,7 +79,8 @@ def picture(scene: Any) -> Any:
 
 
 def contents(scene: Any) -> dict[str, Any]:
-    return {k: np.array(v.numpy()) for k, v in traverse(scene).items() if hasattr(v, "numpy") and np.size(v.numpy()) > 1}
+    arrays = {k: np.array(v.numpy()) for k, v in traverse(scene).items() if hasattr(v, "numpy")}
+    return {k: v for k, v in arrays.items() if v.size > 1}
 
 
 def same(a: dict[str, Any], b: dict[str, Any]) -> bool:
@@ -231,7 +232,8 @@ def test_what_is_asked_for_is_part_of_the_key(folder: Path) -> None:
 
     def mesh(kind: str = "ply", **values: Any) -> dict[str, Any]:
         shape = load_dict({"type": kind, "filename": str(folder / f"hill.{kind}"), **values}, types=t)
-        return {name: getattr(shape, name).numpy() for name in ("vertex_positions", "vertex_normals", "vertex_texcoords")}
+        names = ("vertex_positions", "vertex_normals", "vertex_texcoords")
+        return {name: getattr(shape, name).numpy() for name in names}
 
     from luxgrad.render.transform import ScalarTransform4f
 
