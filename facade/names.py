@@ -34,6 +34,7 @@ _TABLE: dict[str, str] = {
     "luxgrad.jit.syntax": "syntax hint",
     "luxgrad.jit.random": "sample_tea_32 sample_tea_64 sample_tea_float32",
     "luxgrad.jit.sparse.grid": "SparseGrid",
+    "luxgrad.jit.sparse.matrix": "CSRMatrix",
     "luxgrad.jit.sparse.exchange": "SparseIndexList=IndexList",
     "luxgrad.jit.modes": "ReduceOp ReduceMode ADMode FilterMode WrapMode VarState",
     "luxgrad.jit.flags": "JitFlag flag set_flag scoped_set_flag",
