@@ -51,6 +51,15 @@ def tasks(dr: Any, size: int) -> dict[str, common.Task]:
     made[f"tracing {CHAIN} operations"] = lambda: trace(Float, size, False, dr)
     made[f"tracing {CHAIN} operations with derivatives"] = lambda: trace(ad.Float, size, True, dr)
     made[f"backward through {CHAIN // 10} operations, 1000 lanes"] = lambda: differentiate(ad.Float, dr, done)
+    frozen = dr.freeze(lambda y: long_chain(y))
+    small = dr.opaque(Float, 0.5, 1024)
+
+    def replays() -> None:
+        for _ in range(1000):
+            frozen(small)
+        dr.sync_thread()
+
+    made["1000 frozen replays of 1000 operations, 1024 lanes"] = replays
     made["hard miss, 2000 operations"] = lambda: done(chain(Float, random.random()))
     soft = chain_number = random.random()
 
@@ -61,6 +70,13 @@ def tasks(dr: Any, size: int) -> dict[str, common.Task]:
     done(chain(Float, soft))
     made["soft miss, 2000 operations"] = soft_miss
     return made
+
+
+def long_chain(y: Any) -> Any:
+    """Return 1000 operations on an array."""
+    for k in range(500):
+        y = y * 1.0001 + 0.001 * k
+    return y
 
 
 def mandelbrot(dr: Any, Float: Any, UInt: Any, done: Any) -> None:

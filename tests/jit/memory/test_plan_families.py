@@ -18,6 +18,7 @@ sys.modules.setdefault(_spec.name, traces)  # its dataclasses look themselves up
 _spec.loader.exec_module(traces)
 
 INSTANCES = sorted((Path(__file__).parent / "data" / "minimalloc" / "challenging").glob("*.csv"))
+RECORDED = sorted((Path(__file__).parent / "data" / "recorded").glob("*.csv"))
 
 
 def family(name: str, seeds: range) -> list[Plan]:
@@ -46,6 +47,14 @@ def greedy_by_size(p: Plan) -> int:
 def test_B2_programs_of_renderers(name: str) -> None:
     plans = family(name, range(2))
     assert all(p.lower_bound <= p.height <= 1.05 * p.lower_bound for p in plans)
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_B2_programs_that_were_recorded(path: Path) -> None:
+    """Steps of our own renderer and others, as frozen functions recorded them (buffers not yet shared in place)."""
+    t = read_csv(path.read_text())
+    p = plan(t.starts, t.ends, t.sizes)
+    assert len(t.sizes) >= 7 and p.height == p.lower_bound
 
 
 @pytest.mark.slow
