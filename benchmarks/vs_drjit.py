@@ -52,14 +52,14 @@ def tasks(dr: Any, size: int) -> dict[str, common.Task]:
     made[f"tracing {CHAIN} operations with derivatives"] = lambda: trace(ad.Float, size, True, dr)
     made[f"backward through {CHAIN // 10} operations, 1000 lanes"] = lambda: differentiate(ad.Float, dr, done)
     frozen = dr.freeze(lambda y: long_chain(y))
-    small = dr.opaque(Float, 0.5, 1024)
+    small = dr.opaque(Float, 0.5, 16)
 
     def replays() -> None:
         for _ in range(1000):
             frozen(small)
         dr.sync_thread()
 
-    made["1000 frozen replays of 1000 operations, 1024 lanes"] = replays
+    made["1000 frozen replays of 1000 operations"] = replays
     made["hard miss, 2000 operations"] = lambda: done(chain(Float, random.random()))
     soft = chain_number = random.random()
 
