@@ -172,7 +172,7 @@ def _inside(keys: Any, grid: SparseGrid) -> Any:
     for axis, index in enumerate(np.unravel_index(keys.astype(np.int64), grid._brick_shape())):
         along = (index[:, None] << grid._bits) + np.arange(grid.brick) < grid.shape[axis]
         inside &= along.reshape((len(keys),) + tuple(grid.brick if a == axis else 1 for a in range(grid.ndim)))
-    return inside.reshape(len(keys), -1)
+    return inside.reshape(len(keys), grid.brick**grid.ndim)
 
 
 def from_index_list(index_list: Any, dtype: Any, options: dict[str, Any]) -> SparseGrid:
@@ -185,7 +185,7 @@ def from_index_list(index_list: Any, dtype: Any, options: dict[str, Any]) -> Spa
     if dtype is None:
         dtype = namespace("llvm", True).flat(BY_NUMPY[str(values.dtype)])
     grid = SparseGrid(index_list.shape, values.shape[1], index_list.brick, dtype, index_list.default, **options)
-    origins, active = np.asarray(index_list.origins), index_list.active().reshape(len(index_list.origins), -1)
+    origins, active = np.asarray(index_list.origins), index_list.active()
     _check(grid, origins, int(active.sum()), len(values))
     if len(origins):
         keys = np.ravel_multi_index(tuple((origins >> grid._bits).T), grid._brick_shape())
