@@ -64,7 +64,7 @@ class SparseGrid(Layout):
         """Make a grid without bricks: `resolution` voxels along each axis (one number: of a cube).
 
         Bricks have `brick` voxels along each axis, a power of two from 1 to 64. `dtype` is a flat array type of floats
-        (luxgrad.llvm.ad.Float unless given). `index` is "table" (4 bytes per brick that could be), "hash" (16 to 64
+        (luxgrad.llvm.ad.Float unless given). `index` is "table" (4 bytes per brick that could be), "hash" (36 to 104
         bytes per brick that is), or "auto": a table up to 2^21 bricks. Raises ValueError or TypeError naming what is
         wrong.
         """

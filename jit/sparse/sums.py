@@ -84,12 +84,9 @@ def floats(values: Any, dtype: Any) -> Any:
         if dtype is not None:
             flat = convert(dtype, flat)
     else:
-        import numpy as np
-
         if dtype is None:
-            values = np.asarray(values)
-            found = BY_NUMPY.get(str(values.dtype)) if values.dtype.kind == "f" and values.size else None
-            dtype = namespace("llvm", True).flat(found or Float32)
+            found = BY_NUMPY.get(str(getattr(values, "dtype", "")))
+            dtype = namespace("llvm", True).flat(found if found is not None and found.is_float else Float32)
         flat = dtype(values)
     if not flat.dtype.is_float:
         raise TypeError(f"CSRMatrix: values must be floats, found {type(flat).__name__}; convert them, or pass dtype=")
