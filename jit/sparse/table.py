@@ -13,7 +13,7 @@ from typing import Any
 from ..arrays.create import arange, full
 from ..arrays.flat import cast
 from ..arrays.functions import select
-from ..arrays.memops import gather, scatter
+from ..arrays.memops import gather, scatter, scatter_reduce
 from ..arrays.scan import compress
 from ..arrays.shape import concat, widen
 from ..arrays.transfer import from_numpy
@@ -55,7 +55,7 @@ class BrickTable:
         if not self.hashed:
             return [gather(type(self.slots), self.slots, k, active) for k in keys]
         kind, empty = type(self.keys), self._empty()
-        places = [self._home(k) for k in keys]
+        places = [_home(k, self.bits) for k in keys]
         found = [gather(kind, self.cells, p, active) for p in places]
         unsettled = [active & (c != k) & (c != empty) for c, k in zip(found, keys, strict=True)]
         count = len(places)
@@ -86,18 +86,30 @@ class BrickTable:
             for k in keys:
                 scatter(asked, True, k, active)
             return cast(type(self.keys), compress(asked & (self.slots == 0)))
+        slots = self.find(keys, active) if self.count else []
+        wanted = [active & (slot == 0) for slot in slots] if self.count else [active] * len(keys)
+        return _array(type(self.keys), self._distinct(keys, wanted))
+
+    def _distinct(self, keys: Sequence[Any], wanted: list[Any]) -> Any:
+        """Return the keys where `wanted` is set as a sorted NumPy array, each once.
+
+        Sorting all of them would be slow: many lanes want few bricks. So each key is noted in a cell, of those that
+        meet there the largest, which takes out nearly all repetitions; what met a larger one is sorted on the host.
+        """
         import numpy as np
 
-        new = []
-        slots = self.find(keys, active) if self.count else [0] * len(keys)
-        for k, slot in zip(keys, slots, strict=True):
-            wanted = active & (slot == 0) if self.count else active
-            size = max(k._n.size, wanted._n.size)
-            chosen = compress(widen(wanted, size))
-            if len(chosen):
-                new.append(np.unique(gather(type(k), widen(k, size), chosen).numpy()))
-        found = np.unique(np.concatenate(new)) if new else np.empty(0, self.keys.dtype.numpy)
-        return _array(type(self.keys), found)
+        kind = type(self.keys)
+        sizes = [max(k._n.size, w._n.size) for k, w in zip(keys, wanted, strict=True)]
+        bits = min(18, max(4, math.ceil(math.log2(max(1, sum(sizes))))))
+        noted, places = full(kind, 0, 1 << bits), [_home(k, bits) for k in keys]
+        for key, place, mask in zip(keys, places, wanted, strict=True):
+            scatter_reduce("max", noted, key + 1, place, mask)  # 0 stands for none
+        found = [(gather(kind, noted, compress(noted != 0)) - 1).numpy()]
+        for key, place, mask, size in zip(keys, places, wanted, sizes, strict=True):
+            rest = compress(widen(mask & (gather(kind, noted, place) != key + 1), size))
+            if len(rest):
+                found.append(np.unique(gather(kind, widen(key, size), rest).numpy()))
+        return np.unique(np.concatenate(found))
 
     def with_keys(self, keys: Any) -> BrickTable:
         """Return the table of these bricks, in this order."""
@@ -134,7 +146,7 @@ class BrickTable:
         keys = self.keys.numpy()
         count = len(keys)
         self.bits = max(4, math.ceil(math.log2(max(1, count * _SPREAD))))
-        home = self._home(self.keys).numpy().astype(np.int64) if count else np.empty(0, np.int64)
+        home = _home(self.keys, self.bits).numpy().astype(np.int64) if count else np.empty(0, np.int64)
         order = np.lexsort((keys, home))
         number = np.arange(count)
         cell = number + np.maximum.accumulate(home[order] - number) if count else number
@@ -148,11 +160,12 @@ class BrickTable:
     def _empty(self) -> int:
         return (1 << int(self.keys.dtype.bits)) - 1
 
-    def _home(self, key: Any) -> Any:
-        """Return the first cell of keys (UInt32): the upper bits of a product with the golden ratio's bits."""
-        wide = key.dtype is UInt64
-        mixed = (key ^ (key >> 15)) * (0x9E3779B97F4A7C15 if wide else 0x9E3779B9)
-        return cast(key.ns.flat(UInt32), mixed >> ((64 if wide else 32) - self.bits))
+
+def _home(key: Any, bits: int) -> Any:
+    """Return the first cell of keys (UInt32) of 2^bits: the upper bits of a product with the golden ratio's bits."""
+    wide = key.dtype is UInt64
+    mixed = (key ^ (key >> 15)) * (0x9E3779B97F4A7C15 if wide else 0x9E3779B9)
+    return cast(key.ns.flat(UInt32), mixed >> ((64 if wide else 32) - bits))
 
 
 def _array(kind: Any, values: Any) -> Any:

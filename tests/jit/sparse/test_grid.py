@@ -13,7 +13,7 @@ import luxgrad.llvm.ad as t
 from luxgrad import FilterMode, SparseGrid, WrapMode
 from luxgrad.llvm import Array3f, Float, UInt32
 
-SHAPES = [(1,), (9,), (1, 1), (5, 7), (1, 1, 1), (8, 8, 8), (20, 13, 17)]
+SHAPES = [(1,), (9,), (5, 7), (1, 1, 1), (20, 13, 17)]
 
 
 def filled(shape: tuple[int, ...], channels: int = 1, kind: Any = Float, **options: Any) -> tuple[SparseGrid, Any]:
@@ -61,7 +61,7 @@ def test_every_float_type(ns: Any, name: str) -> None:
 @pytest.mark.parametrize("mode", list(FilterMode))
 def test_interpolation_is_that_of_a_texture(mode: FilterMode, wrap: WrapMode, index: str) -> None:
     rng = np.random.default_rng(2)
-    for shape in ((9,), (5, 7), (1, 1, 1), (6, 9, 5)):
+    for shape in ((1,), (5, 7), (6, 9, 5)):
         grid, dense = filled(shape, 2, plain.Float64, filter_mode=mode, wrap_mode=wrap, default=0.25, index=index)
         n = len(shape)
         pos = getattr(plain, f"Array{n}f64")(rng.random((n, 200)) * 4 - 1.5)

@@ -17,7 +17,7 @@ MODES = pytest.mark.parametrize("index, mode", [("table", "backward"), ("hash", 
 
 def some_bricks(index: str, channels: int = 2) -> SparseGrid:
     grid = SparseGrid((4, 5, 6), channels, 2, Float64, 0.25, index=index)
-    grid.allocate(UInt32([0, 1, 3]), UInt32([0, 4, 2]), UInt32([5, 0, 1]))
+    grid.allocate(UInt32([0, 1]), UInt32([0, 4]), UInt32([5, 0]))
     grid.values = np.random.default_rng(0).random(len(grid.values))
     return grid
 
@@ -32,7 +32,7 @@ def test_interpolation(index: str, mode: str) -> None:
         a, b = grid.eval(Array3f64(x, y, z))
         return a * b
 
-    dr.check_grad(f, start.values, *[Float64(rng.random(5)) for _ in range(3)], mode=mode)
+    dr.check_grad(f, start.values, *[Float64(rng.random(3)) for _ in range(3)], mode=mode)
 
 
 @MODES
@@ -54,11 +54,11 @@ def test_lookups_and_writing(index: str, mode: str) -> None:
 @BOTH
 def test_dense_and_pruned(index: str) -> None:
     def f(values: Float64) -> Any:
-        grid = SparseGrid.from_dense(TensorXf64(values, (3, 4, 5, 1)), 0.5, 2, index=index)
+        grid = SparseGrid.from_dense(TensorXf64(values, (3, 2, 5, 1)), 0.5, 2, index=index)
         grid.prune(0.7)
         return dr.square(grid.values)
 
-    assert dr.check_grad(f, Float64(np.random.default_rng(2).random(60) * 0.8)).entries == 60
+    assert dr.check_grad(f, Float64(np.random.default_rng(2).random(30) * 0.8)).entries == 30
 
 
 def test_the_gradient_lives_on_the_bricks() -> None:
@@ -66,10 +66,10 @@ def test_the_gradient_lives_on_the_bricks() -> None:
     dr.enable_grad(grid.values)
     dr.backward(dr.sum(grid.lookup(UInt32([1, 2, 0]), UInt32([4, 0, 0]), UInt32([0, 5, 5]))[0]))
     gradient = grid.values.grad.numpy()
-    assert gradient.shape == (24,) and gradient.sum() == 2  # one of the voxels is not stored
+    assert gradient.shape == (16,) and gradient.sum() == 2  # one of the voxels is not stored
     dr.enable_grad(grid.values)
     grid.scatter_add(1.0, 2, 0, 5)  # grows
-    assert len(grid.values) == 32 and dr.grad_enabled(grid.values)
+    assert len(grid.values) == 24 and dr.grad_enabled(grid.values)
 
 
 @BOTH
