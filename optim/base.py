@@ -26,7 +26,7 @@ States = list[tuple[Any, ...]]
 class Parameter:
     """One optimised value: the array users see, its own learning rate if it has one, its state, the steps taken.
 
-    Steps are counted in an array in memory (UInt32, size 1), so that a frozen function that takes steps can be replayed.
+    Steps are counted in an array in memory (UInt32, size 1), so that frozen functions that take steps can be replayed.
     `state` holds one tuple per flat array of `value` (a colour has three): what the rule remembers of that array.
     """
 

@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..jit.arrays import functions as f
+from ..jit.arrays.create import arange
 from ..jit.arrays.memops import gather
+from ..jit.arrays.reduce import sum as total
+from ..jit.arrays.scan import block_sum
+from ..jit.runtime.evaluate import evaluate
 from .warp import square_to_bilinear, square_to_bilinear_pdf
 
 __all__ = ["Bilinear2D", "Discrete2D", "bilinear_tables", "discrete_tables"]
@@ -58,6 +62,30 @@ class Bilinear2D:
         # (blocks of 2 x 2 sums, blocks per row), the finest first
         levels = [tables[f"level{k}"] for k in range(len(tables) - 1)]
         self.levels: list[tuple[Any, int]] = [(_flat(types, blocks), blocks.shape[1]) for blocks in levels]
+
+    @classmethod
+    def of_array(cls, types: Any, grid: Any, height: int, width: int) -> Bilinear2D:
+        """Return the density of values in an array (Float64, row by row), as of NumPy's, made without reading it."""
+        made = object.__new__(cls)
+        made.types, made.height, made.width = types, height, width
+        made.levels = []
+        rows, columns = height - 1, width - 1
+        cell = arange(types.UInt32, rows * columns)
+        corner = cell // columns * width + cell % columns
+        a, b, c, d = (gather(type(grid), grid, corner + k) for k in (0, 1, width, width + 1))
+        level = 0.25 * (a + b + c + d)
+        scale = rows * columns / total(level)
+        made.values = types.Float(grid * scale)
+        level = level * scale
+        while max(rows, columns) > 1:
+            across = (columns + 1) // 2
+            k = arange(types.UInt32, (rows + 1) // 2 * across * 4)
+            y, x = k // 4 // across * 2 + k // 2 % 2, k // 4 % across * 2 + k % 2
+            blocks = gather(type(grid), level, y * columns + x, (y < rows) & (x < columns))
+            made.levels.append((types.Float(blocks), across))
+            level, rows, columns = block_sum(blocks, 4), (rows + 1) // 2, across
+        evaluate([made.values._n, *(table._n for table, _ in made.levels)])
+        return made
 
     def _corners(self, x: Any, y: Any, active: Any) -> tuple[Any, Any, Any, Any]:
         base = y * self.width + x

@@ -169,7 +169,9 @@ class Scene(Object):
         if self._emitters:
             _ = self.emitter_set
 
-    frozen_prepare = prepare
+    def frozen_prepare(self) -> None:
+        """Build what a recording cannot hold, for it is made on the host: the accelerator, and triangles."""
+        _ = self.accelerator, self.surfaces
 
     def refresh(self) -> None:
         """Forget tables that are out of date or hold gradients of an earlier rendering."""

@@ -118,7 +118,7 @@ def test_names_in_all_are_defined() -> None:
 
 
 def undocumented(tree: ast.Module) -> Iterator[str]:
-    """Yield the public functions, classes and methods of a module that have no docstring; setters need none."""
+    """Yield the public functions, classes and methods of a module that have no docstring; setters and overloads need none."""
     if not ast.get_docstring(tree):
         yield "the module"
     waiting = [(node, "") for node in tree.body]
@@ -127,6 +127,7 @@ def undocumented(tree: ast.Module) -> Iterator[str]:
         if not isinstance(node, ast.FunctionDef | ast.ClassDef) or node.name.startswith("_"):
             continue
         setter = any(isinstance(d, ast.Attribute) and d.attr == "setter" for d in node.decorator_list)
+        setter |= any(isinstance(d, ast.Name) and d.id == "overload" for d in node.decorator_list)
         if not setter and not ast.get_docstring(node):
             yield f"line {node.lineno}: {prefix}{node.name}"
         if isinstance(node, ast.ClassDef):

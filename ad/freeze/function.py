@@ -120,32 +120,38 @@ class FrozenFunction:
         if self.state_fn is not None:
             roots.append(self.state_fn(*args, **kwargs))
         with runtime.lock:
-            entering = Entering(roots)
-            structure = entering.structure
-            key, sizes = entering.finish(self._opaque.get(structure))
-            variants = self._known.get(key)
-            if variants is None and self.auto_opaque and structure in self._literals:
-                changed = entering.changed(self._literals[structure])
-                if changed:
-                    self._opaque[structure] = changed | self._opaque.get(structure, frozenset())
-                    key, sizes = entering.finish(self._opaque[structure])
-                    variants = self._known.get(key)
-            if variants is not None:
-                known = variants.get(sizes)
-                if known is not None:
-                    self._known.move_to_end(key)
-                    if self.state_fn is None and not kwargs:
-                        self._short.learn(args, known)
-                    return known.play(entering.entry)
-            if _prepare(roots):
-                entering = Entering(roots)
-                structure = entering.structure
-                key, sizes = entering.finish(self._opaque.get(structure))
-            self._literals[structure] = entering.literals
+            entering, key, sizes = self._enter(roots)
+            known = self._find(key, sizes)
+            if known is None and _prepare(roots):
+                entering, key, sizes = self._enter(roots)
+                known = self._find(key, sizes)
+            if known is not None:
+                if self.state_fn is None and not kwargs:
+                    self._short.learn(args, known)
+                return known.play(entering.entry)
+            self._literals[entering.structure] = entering.literals
             made, result = self._record(entering.entry, args, kwargs)
-            if made is not None:
-                self._keep(key, sizes, made)
+            self._keep(key, sizes, made)
             return result
+
+    def _enter(self, roots: list[Any]) -> tuple[Entering, Any, tuple[int, ...]]:
+        """Return what a call begins with, its key and sizes; constants known to change are put into memory."""
+        entering = Entering(roots)
+        structure = entering.structure
+        key, sizes = entering.finish(self._opaque.get(structure))
+        if key not in self._known and self.auto_opaque and structure in self._literals:
+            changed = entering.changed(self._literals[structure])
+            if changed:
+                self._opaque[structure] = changed | self._opaque.get(structure, frozenset())
+                key, sizes = entering.finish(self._opaque[structure])
+        return entering, key, sizes
+
+    def _find(self, key: Any, sizes: tuple[int, ...]) -> Recording | None:
+        variants = self._known.get(key)
+        known = None if variants is None else variants.get(sizes)
+        if known is not None:
+            self._known.move_to_end(key)
+        return known
 
     def _keep(self, key: Any, sizes: tuple[int, ...], made: Recording) -> None:
         new = key not in self._known
@@ -167,14 +173,12 @@ class FrozenFunction:
             self._known.popitem(last=False)
             self._short.clear()
 
-    def _record(self, entry: Entry, args: Any, kwargs: Any) -> tuple[Recording | None, Any]:
+    def _record(self, entry: Entry, args: Any, kwargs: Any) -> tuple[Recording, Any]:
         """Call the function once while its launches are noted; return the recording and the result."""
         name = self.name
         seen: dict[int, Any] = {}
         before = snapshot(entry.roots, seen)
-        if [s.value for s in leaves(before)] != [] and any(
-            a.value is not b for a, b in zip(leaves(before), entry.leaves, strict=True)
-        ):
+        if any(a.value is not b for a, b in zip(leaves(before), entry.leaves, strict=True)):
             raise RuntimeError(f"frozen function '{name}': its arrays were listed in two different orders")
         gradients_before = [a.grad._n if a.grad is not None else None for a in entry.ads]
         recorder = Recorder(name, entry.buffers)

@@ -26,6 +26,7 @@ FLAT, NESTED, TENSOR, NUMBER, VALUE, SEQUENCE, MAPPING, STRUCT, OBJECT, FUNCTION
 Step = tuple[str, Any]  # how to get from a container to what it holds: ("item", key), ("attr", name) and so on
 
 _PACKAGE = __name__.split(".")[0]
+_OWN = _PACKAGE + "."
 _HEAPTYPE = 1 << 9  # of classes written in Python
 _KEYS = (str, int, tuple, float, bool)
 _ATOMS = (str, bytes, type(None), type(Ellipsis), range, slice, complex)
@@ -221,8 +222,9 @@ class Walk:
         self.leaves: list[Any] = []
         self._seen: dict[int, int] = {}
 
-    def visit(self, value: Any) -> None:
-        """Add a value and everything below it."""
+    def visit(self, value: Any, own: bool = False) -> None:
+        """Add a value and everything below it. `own`: it belongs to an object of this package, which never changes its
+        NumPy arrays in place; others are compared by what they hold."""
         cls = value.__class__
         kind = _kinds.get(cls)
         if kind is None:
@@ -238,6 +240,9 @@ class Walk:
             tokens.append(cls)
             for c in value._c:
                 self.visit(c)
+            return
+        if own and kind == NUMPY:
+            tokens.append(Same(value))
             return
         if kind == NUMBER:
             tokens.append(cls)
@@ -257,11 +262,12 @@ class Walk:
             return
         tokens.append(atom(kind, value))
         below = children(kind, value)
+        own = own or (kind == OBJECT and cls.__module__.startswith(_OWN))
         tokens.append(len(below))
         for step, child in below:
             if kind == OBJECT or kind == FUNCTION:
                 tokens.append(step[1])
-            self.visit(child)
+            self.visit(child, own)
 
 
 def get(value: Any, step: Step) -> Any:

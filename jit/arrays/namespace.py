@@ -22,6 +22,8 @@ _PATTERN = re.compile(r"(Array|Matrix|Tensor|Texture)(X|[0-4]+)(b|i8|u8|i16|u16|
 class Namespace:
     """All array types of a backend ("llvm", "cuda" or "scalar"), differentiable or not."""
 
+    frozen_whole = True
+
     def __init__(self, backend: str, is_diff: bool) -> None:
         self.backend, self.is_diff = backend, is_diff
         self.module = f"luxgrad.{backend}" + (".ad" if is_diff else "")

@@ -15,7 +15,7 @@ from .utilities import fill
 
 
 class Choice(threading.local):
-    """Per thread: what picks, of the nodes asked for, those to compute (while a function is tried out for streaming)."""
+    """Per thread: what picks, of the nodes asked for, those to compute (while a function is tried for streaming)."""
 
     pick: Callable[[Iterable[Node]], Iterable[Node]] | None = None
 

@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ...ad.api import detach
 from ...jit.arrays import functions as f
+from ...jit.arrays import reduce
+from ...jit.arrays.create import arange
+from ...jit.arrays.flat import convert
 from ...jit.arrays.memops import gather
+from ...jit.dtypes import Float64
 from ...jit.errors import SceneError
 from ..cached import Value, from_file, remembered
 from ..distributions import Bilinear2D, bilinear_tables
@@ -86,14 +91,39 @@ class EnvironmentMap(Emitter, Surroundings):
 
             self.inverse.assign(matrix_of(self.types, ScalarTransform4f(numpy_matrix(self.to_world)).inverse()))
         if not keys or "data" in keys:
-            self._update()
+            self._measure()
+            self.distribution = self._density()
+
+    def _measure(self) -> None:
+        shape = self.data.shape
+        if len(shape) != 3 or shape[2] != 3:
+            raise SceneError(f"envmap: data must be (H, W, 3), found {shape}")
+        self.height, self.width = shape[:2]
+
+    def _density(self) -> Bilinear2D:
+        """Return the density of directions, as `_tables` makes it, of an image that stays where it is."""
+        types, height, width = self.types, self.height, self.width
+        kind = types.Float.ns.flat(Float64)
+        data = convert(kind, detach(self.data.array))
+        # The cells go round: the first column once more at the end.
+        place = arange(types.UInt32, height * (width + 1))
+        row, column = place // (width + 1), place % (width + 1)
+        texel = arange(types.UInt32, height * width) * 3
+        red, green, blue = (gather(kind, data, texel + c) for c in range(3))
+        bright = f.max(red * 0.212671 + green * 0.715160 + blue * 0.072169, 0.0)
+        if self.mis_compensation:
+            mean = reduce.mean(bright)
+            spread = mean - reduce.min(bright) > 0.05 * mean
+            bright = f.select(spread, f.max(bright - mean, 0.0), bright)
+        sine = f.sin(kind(row) * (math.pi / (height - 1)))
+        grid = gather(kind, bright, row * width + f.select(column < width, column, 0)) * sine
+        inner = reduce.sum(f.select((row > 0) & (row < height - 1) & (column < width), grid, 0.0))
+        return Bilinear2D.of_array(types, f.select(inner > 0.0, grid, sine), height, width + 1)
 
     def _update(self, key: tuple[Any, ...] | None = None) -> None:
         """Build the density of directions; `key` stands for the file whose pixels `data` holds unchanged."""
+        self._measure()
         image = self.data.numpy()
-        if image.ndim != 3 or image.shape[2] != 3:
-            raise SceneError(f"envmap: data must be (H, W, 3), found {image.shape}")
-        self.height, self.width = image.shape[:2]
 
         def make() -> Value:
             return _tables(image, self.mis_compensation)

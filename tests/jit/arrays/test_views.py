@@ -20,7 +20,8 @@ def tensor(*shape, kind=TensorXf):
     return t, a
 
 
-KEYS = [np.s_[2:5], np.s_[1], np.s_[-3:], np.s_[4:5, 2:7], np.s_[3, 1:], np.s_[3:4, :, 2:5], np.s_[5:5], np.s_[6, 3, 1:2]]
+KEYS = [np.s_[2:5], np.s_[1], np.s_[-3:], np.s_[4:5, 2:7], np.s_[3, 1:], np.s_[3:4, :, 2:5], np.s_[5:5]]
+KEYS += [np.s_[6, 3, 1:2], np.s_[0, 0], np.s_[2:, None]]
 
 
 @pytest.mark.parametrize("key", KEYS, ids=str)
