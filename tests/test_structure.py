@@ -118,7 +118,7 @@ def test_names_in_all_are_defined() -> None:
 
 
 def undocumented(tree: ast.Module) -> Iterator[str]:
-    """Yield the public functions, classes and methods of a module that have no docstring; setters and overloads need none."""
+    """Yield the public functions, classes and methods of a module that have no docstring, but setters and overloads."""
     if not ast.get_docstring(tree):
         yield "the module"
     waiting = [(node, "") for node in tree.body]
