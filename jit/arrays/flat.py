@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from sys import getrefcount
 from typing import Any
 
 from ..dtypes import BY_NUMPY, Bool, DType, Float32, Int32, promote
 from ..modes import VarState
 from ..ops import arith, bits, math  # noqa: F401  (enter their rows in the table)
+from ..ops.row import Row
+from ..references import LOCAL
 from ..runtime.evaluate import evaluate
 from ..trace import AFTER, BITS, CAST, LITERAL, REDUCE, Node, is_symbolic, literal, value_of
 from . import transfer
@@ -163,7 +166,17 @@ class Flat(ArrayBase):
         return self._inplace(self >> other)
 
     def _inplace(self, result: Any) -> Any:
-        return self.assign(result) if result.__class__ is self.__class__ else result
+        if result.__class__ is not self.__class__:
+            return result
+        old, new = self._n, result._n
+        # References to the old value: `old`, this array, the new node's arguments. If there is no other, nobody can
+        # read it any more once this array is rebound, and the new value may take its memory.
+        plain = new.op.__class__ is Row and new is not old and self._ad is None is result._ad
+        if plain and getrefcount(old) == LOCAL + 2:
+            for k, a in enumerate(new.args):
+                if a is old:
+                    new.attr = k
+        return self.assign(result)
 
     def __len__(self) -> int:
         return self._n.size

@@ -9,6 +9,7 @@ from typing import Any
 from ..dtypes import Bool, UInt32
 from ..errors import SymbolicError
 from ..memory.pool import view
+from ..references import LOCAL
 from ..runtime.evaluate import evaluate, materialise
 from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, data, literal, resized, state, value_of
 from .base import ArrayBase, hooks, incompatible, make_node
@@ -274,8 +275,8 @@ def _effect(op: str, target: Any, value: Node, index: Node, mask: Node, size: in
             after.attr.op = "mixed"
     else:
         # Reductions of one kind commute over all elements: they share a pass. Others wait for the pass before. Whoever
-        # else holds the array keeps its present value. References: the array, `old`, and getrefcount's own argument.
-        joined = pending and old.attr.op == op != "" and old.attr.size == size and sys.getrefcount(old) <= 3
+        # else holds the array keeps its present value. References: `old` and the array.
+        joined = pending and old.attr.op == op != "" and old.attr.size == size and sys.getrefcount(old) <= LOCAL + 1
         after = old if joined else _start(op, target, size)
     kind = "" if op == "permute" else op
     node = make_node(SCATTER, old.dtype, size, (value, index, mask), ScatterInfo(kind, after))

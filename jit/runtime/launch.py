@@ -18,7 +18,9 @@ from ..codegen.kernel import KernelWriter
 from ..codegen.reduce import accumulator_type
 from ..errors import BoundsError
 from ..memory.pool import Buffer, allocate, pool
+from ..ops.row import Row
 from ..passes.program import Program
+from ..references import LOCAL
 from ..trace import AFTER, DATA, GATHER, LITERAL, REDUCE, Node
 from . import cache, watch
 from .engine import Launch, Operand, chunk_limit, runtime
@@ -145,9 +147,10 @@ def _bind(program: Program, kernel: cache.Kernel) -> Launch:
     access = [""]
     owners: list[Any] = []
     for kind, payload in program.params:
-        operand, mode = _operand(program, kind, payload, parts, owners)
+        operand, mode = _operand(program, kind, payload, parts, owners, operands)
         operands.append(operand)
         access.append(mode)
+        del operand  # `_inherited` counts references
     tail = None
     if foreign:
         params = [("count", None), *program.params]
@@ -166,7 +169,9 @@ def _bind(program: Program, kernel: cache.Kernel) -> Launch:
     return launch
 
 
-def _operand(program: Program, kind: str, payload: Any, parts: int, owners: list[Any]) -> tuple[Operand, str]:
+def _operand(
+    program: Program, kind: str, payload: Any, parts: int, owners: list[Any], before: list[Operand]
+) -> tuple[Operand, str]:
     """Return the word of a parameter and how it is accessed; memory for results is allocated here."""
     if kind == "load":
         return payload.buf, "r:own" if payload.size == program.size else "r:whole"
@@ -175,7 +180,7 @@ def _operand(program: Program, kind: str, payload: Any, parts: int, owners: list
     if kind == "extent":
         return int(payload), ""
     if kind == "store":
-        buffer = allocate(payload.dtype, program.size)
+        buffer = _inherited(payload, program.size, before) or allocate(payload.dtype, program.size)
         program.bound[id(payload)] = buffer
         return buffer, "w:own"
     if kind == "partial":
@@ -200,6 +205,22 @@ def _operand(program: Program, kind: str, payload: Any, parts: int, owners: list
     return buffer, "rw:scatter"
 
 
+def _inherited(root: Node, size: int, operands: list[Operand]) -> Buffer | None:
+    """Return the memory of an old value that only this result is computed from (`x += 1` by the array's only holder),
+    None if there is none. Kernels read all elements of a packet before they write it."""
+    n = root
+    while n.op.__class__ is Row and n.attr is not None:
+        n = n.args[n.attr]
+    buffer: Buffer | None = n.buf
+    if n is root or buffer is None or buffer.owner is not None or n.size != size:
+        return None
+    if n.dtype.itemsize != root.dtype.itemsize:
+        return None
+    # References: `buffer`, the node, and the launch's operands, where it is loaded.
+    known = LOCAL + 1 + sum(o is buffer for o in operands)
+    return buffer if sys.getrefcount(buffer) <= known else None
+
+
 def copy_stride(after: Node) -> int:
     """Return the elements from one chunk's copy of a scatter target to the next (whole packets, own cache lines)."""
     return -(-after.size // 64) * 64
@@ -211,8 +232,8 @@ def _target(program: Program, after: Node) -> Buffer:
     if old.op is LITERAL:
         buffer = allocate(old.dtype, after.size)
         fill(buffer, old.dtype, -(-after.size // 16), int.from_bytes(old.attr, "little"))
-    # References: the node's argument tuple, `old`, and getrefcount's own argument; the buffer: node and argument.
-    elif sys.getrefcount(old) <= 3 and sys.getrefcount(old.buf) <= 2 and old.buf.owner is None:
+    # References: `old` and the node's argument tuple; of the buffer: its node, and the argument.
+    elif sys.getrefcount(old) <= LOCAL + 1 and sys.getrefcount(old.buf) <= 2 and old.buf.owner is None:
         buffer = old.buf
     else:
         buffer = allocate(old.dtype, after.size)
