@@ -218,4 +218,8 @@ def dispatch(inst: InstanceArray, fn: Callable[..., Any], *args: Any) -> Any:
 
     `active` is the mask of lanes that the call serves. Objects of one structure (see `InstanceSet`) share code.
     """
+    if not isinstance(inst, InstanceArray):
+        raise TypeError(f"dispatch(): an array of instances is needed (see `instances`), found {type(inst).__name__}")
+    if not callable(fn):
+        raise TypeError(f"dispatch(): a function is needed, found {type(fn).__name__}")
     return inst.objects.call(inst.index, fn, *args)

@@ -203,6 +203,9 @@ def _word(kind: Any, value: Any) -> Any:
 def sample_tea_32(v0: Any, v1: Any, rounds: int = 4) -> tuple[Any, Any]:
     """Return two well mixed 32-bit words made of two (Wheeler and Needham's cipher); Python ints or UInt32 arrays."""
     total = 0
+    for v in (v0, v1):
+        if not isinstance(v, (int, Flat)):
+            raise TypeError(f"sample_tea_32(): ints or UInt32 arrays are mixed, found {type(v).__name__}")
     array = next((v for v in (v0, v1) if isinstance(v, Flat)), None)
     if array is None:
         for _ in range(rounds):

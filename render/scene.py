@@ -12,7 +12,7 @@ from ..jit.arrays import functions as f
 from ..jit.arrays.linear import dot
 from ..jit.arrays.memops import gather
 from ..jit.control import outside
-from ..jit.errors import SceneError
+from ..jit.errors import SceneError, WrongTypeError
 from ..jit.instances import NONE, InstanceSet, leaves
 from .accel.operation import trace
 from .accel.select import build
@@ -234,7 +234,9 @@ class Scene(Object):
     def ray_intersect(
         self, ray: Ray, coherent: Any = False, active: Any = True, ray_flags: Any = None
     ) -> SurfaceInteraction:
-        """Return the surface points that the rays hit first."""
+        """Return the surface points that the rays hit first; raises WrongTypeError if `ray` is none."""
+        if not hasattr(ray, "o") or not hasattr(ray, "maxt"):
+            raise WrongTypeError(f"ray_intersect(): a Ray3f is needed, found {type(ray).__name__}")
         pi = self.ray_intersect_preliminary(ray, coherent, active)
         return self.surfaces.interaction(ray, pi, self.exact(ray))
 

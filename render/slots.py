@@ -192,7 +192,8 @@ def _object(parameter: Parameter, value: Any, props: Properties, name: str) -> A
     kind = props.kind_of(name) if name in props.keys() else object_kind(value)
     if kind is None:
         plain = isinstance(value, (bool, int, float, str, np.ndarray, np.generic, list, tuple, dict))
-        if plain or isinstance(value, (Rgb, SpectrumValue, ScalarTransform3f, ScalarTransform4f)):
+        useful = any(hasattr(value, name) for name in ("eval", "sample", "render", "traverse"))
+        if plain or not useful or isinstance(value, (Rgb, SpectrumValue, ScalarTransform3f, ScalarTransform4f)):
             raise _WrongType
     elif not accepts(parameter, kind):
         raise _WrongType

@@ -46,6 +46,16 @@ class AfterInfo:
         self.effects, self.size, self.op, self.scope = effects, size, op, scope
 
 
+def _indices(ns: Any, given: Any) -> Any:
+    """Return Python or NumPy integers as an index array; raises TypeError for other numbers."""
+    index = ns.flat(UInt32)(given)
+    exact = isinstance(given, int) if not hasattr(given, "__len__") else True
+    kind = getattr(getattr(given, "dtype", None), "kind", "i")
+    if not exact or kind not in "iu" or (isinstance(given, (list, tuple)) and any(isinstance(i, float) for i in given)):
+        raise TypeError(f"an index must be an integer or an integer array, found {given!r}")
+    return index
+
+
 def index_mask(index: Any, active: Any) -> tuple[Any, Any, int]:
     """Return index and mask as flat arrays with the scope's own mask included, and their common size."""
     ns = index.ns
@@ -101,7 +111,7 @@ def gather(dtype: Any, source: Any, index: Any, active: Any = True, mode: Any = 
         else:
             raise TypeError(f"gather(): the source must be a flat array, found {type(source).__name__}")
     if not isinstance(index, ArrayBase):
-        index = source.ns.flat(UInt32)(index)
+        index = _indices(source.ns, index)
     if isinstance(dtype, type) and issubclass(dtype, Nested):
         return _gather_nested(dtype, source, index, active)
     result = _gather_flat(source, index, active)
@@ -179,7 +189,9 @@ def scatter(target: Any, value: Any, index: Any, active: Any = True, mode: Any =
 
 def scatter_reduce(op: Any, target: Any, value: Any, index: Any, active: Any = True, mode: Any = None) -> None:
     """Combine `value` into `target` at `index`; `op` is a ReduceOp or its name ("add", "min", "max", "and", "or")."""
-    name = op if isinstance(op, str) else op.name
+    name = op if isinstance(op, str) else getattr(op, "name", None)
+    if not isinstance(name, str):
+        raise TypeError(f"scatter_reduce(): the operation is a ReduceOp or its name, found {op!r}")
     _scatter_tree({"identity": ""}.get(name.lower(), name.lower()), target, value, index, active)
 
 
@@ -216,7 +228,7 @@ def _scatter_tree(op: str, target: Any, value: Any, index: Any, active: Any) -> 
         _scatter_tree(op, target.array, value, index, active)
         return
     if not isinstance(index, ArrayBase):
-        index = target.ns.flat(UInt32)(index)
+        index = _indices(target.ns, index)
     if isinstance(value, Nested):
         n = value.static_shape[0]
         parts = index._c if isinstance(index, Nested) else [index * n + k for k in range(n)]

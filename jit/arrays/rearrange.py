@@ -95,6 +95,8 @@ def binary_search(start: Any, end: Any, pred: Callable[[Any], Any]) -> Any:
     `pred` takes an index and returns a mask that is true below some index and false from there on. As many steps are
     recorded as the range needs: 32 if its bounds are arrays, else the logarithm of its length.
     """
+    if not callable(pred):
+        raise TypeError(f"binary_search(): pred must be a function of an index, found {type(pred).__name__}")
     steps = max(0, end - start).bit_length() if isinstance(start, int) and isinstance(end, int) else 32
     low, high = start, end
     for _ in range(steps):

@@ -71,6 +71,10 @@ def _power(value: Any, count: int, dtype: Any) -> Any:
 def _combine(values: list[Any], op: str) -> Any:
     from .functions import call
 
+    if not values:
+        if op not in _EMPTY:
+            raise ValueError(f"{op}(): the smallest or largest of nothing does not exist")
+        return _EMPTY[op]
     total = values[0]
     for v in values[1:]:
         if op in ("min", "max"):
@@ -86,6 +90,7 @@ def _is_float(v: Any) -> bool:
     return isinstance(v, float) or (isinstance(v, ArrayBase) and v.dtype.is_float)
 
 
+_EMPTY = {"add": 0, "mul": 1, "and": True, "or": False}
 _OPERATIONS = ("add", "mul", "min", "max", "and", "or")
 
 
@@ -105,6 +110,8 @@ def reduce(op: Any, x: Any, axis: Any = _DEFAULT, mode: Any = None, keepdims: bo
     of length 1 in place of those reduced.
     """
     op = operation(op)
+    if isinstance(x, (str, bytes)) or x is None:
+        raise TypeError(f"a reduction needs an array, a number or a sequence of them, found {type(x).__name__}")
     if isinstance(x, Flat):
         if axis not in (_DEFAULT, 0, None, -1, (0,)):
             raise RuntimeError(f"reduce(): axis {axis} is out of range for a one-dimensional array")

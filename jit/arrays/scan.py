@@ -130,6 +130,8 @@ def block_reduce(op: Any, x: Any, block_size: int, mode: Any = None) -> Any:
     The last block may be short. Differentiable; of equal extremes each gets the gradient.
     """
     op = operation(op)
+    if isinstance(block_size, bool) or not isinstance(block_size, int):
+        raise TypeError(f"block_reduce(): the block size must be an int, found {block_size!r}")
     if block_size < 1:
         raise ValueError(f"block_reduce(): the block size must be positive, found {block_size}")
     if isinstance(x, Nested):

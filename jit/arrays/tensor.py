@@ -134,6 +134,8 @@ class Tensor(ArrayBase):
         return power(type(self)(base), self)
 
     def __matmul__(self, other: Any) -> Any:
+        if not isinstance(other, ArrayBase) and hasattr(type(other), "__rmatmul__") and not hasattr(other, "__array__"):
+            return NotImplemented  # a sparse matrix
         return matmul(self, other)
 
     def __len__(self) -> int:

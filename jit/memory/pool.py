@@ -6,6 +6,7 @@ of their size class (`slabs`), larger ones the best fitting free interval, which
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import threading
@@ -46,7 +47,7 @@ class Buffer:
         return owner is not None and (owner.__class__ is not Buffer or owner.foreign)
 
     def __del__(self) -> None:
-        if self.pool is not None:
+        if self.pool is not None and not self.pool.closed:
             self.pool.release(self.ptr, self.block)
 
 
@@ -92,6 +93,7 @@ class Pool:
         self.live = self.live_peak = self.reserved = self.reserved_peak = 0
         self.n_alloc = self.n_hit = self.n_os = self.n_flush = 0
         self.serial = 0  # blocks given out since the start
+        self.closed = False  # at the interpreter's end, when modules lose their names before the last buffers go
 
     def block_size(self, nbytes: int) -> int:
         """Return the bytes really taken for a request: steps of the alignment, eight per octave below 4 KiB."""
@@ -344,6 +346,7 @@ def machine_limit() -> int:
 
 
 _pool = Pool()
+atexit.register(setattr, _pool, "closed", True)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: setattr(_pool, "lock", threading.RLock()))
 

@@ -101,6 +101,8 @@ class Runtime:
 
     def set_threads(self, count: int) -> None:
         """Use `count` threads from now on; running jobs finish first."""
+        if isinstance(count, bool) or not isinstance(count, int):
+            raise TypeError(f"the number of threads must be an int, found {count!r}")
         if count < 1:
             raise ValueError(f"the number of threads must be positive, found {count}")
         self.shutdown()

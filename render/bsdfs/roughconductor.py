@@ -29,8 +29,18 @@ def roughness(props: Any) -> tuple[Any, Any]:
     if "alpha_u" in props or "alpha_v" in props:
         if "alpha" in props or props["alpha_u"] is None or props["alpha_v"] is None:
             raise SceneError("give either alpha, or alpha_u and alpha_v together")
-        return props["alpha_u"], props["alpha_v"]
-    return props["alpha"], props["alpha"]
+        return _checked(props, "alpha_u"), _checked(props, "alpha_v")
+    alpha = _checked(props, "alpha")
+    return alpha, alpha
+
+
+def _checked(props: Any, name: str) -> Any:
+    """Return a roughness; raises SceneError if it is one number and that is negative or NaN."""
+    texture = props[name]
+    number = props.raw(name) if name in props else 0.0
+    if isinstance(number, (int, float)) and not number >= 0.0:
+        raise SceneError(f"{name} must not be negative, found {number}")
+    return texture
 
 
 @register("bsdf", "roughconductor")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,13 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...jit.errors import SceneError
+from ...jit.errors import SceneError, WrongTypeError
 from .conversion import convert
 from .files import decode_image, read_image, write_image
 from .pillow_files import write_png
 from .pixel_format import FileFormat as _FileFormat
 from .pixel_format import PixelFormat as _PixelFormat
-from .pixel_format import Pixels, Struct, StructType, as_component_dtype, guess_pixel_format
+from .pixel_format import Pixels, Struct, StructType, as_component_dtype, as_pixel_format, guess_pixel_format
 from .resample import resample
 
 __all__ = ["Bitmap"]
@@ -155,7 +156,7 @@ class Bitmap:
         Mitsuba nothing is dithered. Raises SceneError between `MultiChannel` and other formats.
         """
         dtype = self.component_format() if component_format is None else as_component_dtype(component_format)
-        target = self.pixel_format() if pixel_format is None else pixel_format
+        target = self.pixel_format() if pixel_format is None else as_pixel_format(pixel_format)
         gamma = self.srgb_gamma() if srgb_gamma is None else bool(srgb_gamma)
         return Bitmap._wrap(convert(self._pixels, target, dtype, gamma))
 
@@ -164,7 +165,10 @@ class Bitmap:
 
         `rfilter` is box, tent, gaussian, mitchell, catmullrom or lanczos; the last three overshoot at edges.
         """
-        width, height = (int(n) for n in res)
+        try:
+            width, height = (operator.index(n) for n in res)
+        except (TypeError, ValueError):
+            raise WrongTypeError(f"resample(): the size is (width, height), two ints; found {res!r}") from None
         wide = np.float64 if self.component_format() == np.float64 else np.float32
         linear = convert(self._pixels, self.pixel_format(), np.dtype(wide), False)
         linear.array = resample(linear.array, width, height, rfilter)
@@ -211,6 +215,8 @@ class Bitmap:
         HDR and PFM get linear numbers; JPEG, HDR, PFM and PPM drop opacity. The file appears whole or not at all.
         `quality`: PNG effort 1 to 9 (default 5), JPEG 1 to 100 (default 100), EXR loss of DWAB (default: lossless ZIP).
         """
+        if not isinstance(path, (str, os.PathLike)):
+            raise WrongTypeError(f"write(): a file name is needed, found {type(path).__name__}")
         if isinstance(format, int):
             write_image(self._pixels, path, _FileFormat.Auto, format)
         else:
@@ -264,7 +270,7 @@ def _from_array(source: Any, pixel_format: Any, names: tuple[str, ...]) -> Pixel
         )
     dtype = as_component_dtype(array.dtype)
     pixels = np.array(array, dtype=dtype, order="C", copy=True)
-    found = pixel_format
+    found = None if pixel_format is None else as_pixel_format(pixel_format)
     if found is None:
         found = guess_pixel_format(names) if names else _BY_COUNT.get(pixels.shape[2], _PixelFormat.MultiChannel)
     expected = len(found.channels) or pixels.shape[2]

@@ -98,6 +98,15 @@ def as_component_dtype(given: Any) -> np.dtype[Any]:
     return np.dtype(found)
 
 
+def as_pixel_format(given: Any) -> PixelFormat:
+    """Return a pixel format given as member or name; raises SceneError naming the known ones."""
+    wanted = given.lower() if isinstance(given, str) else given
+    for candidate in PixelFormat:
+        if wanted is candidate or wanted == candidate.value:
+            return candidate
+    raise SceneError(f"{given!r} is no pixel format; use one of {', '.join(p.name for p in PixelFormat)}")
+
+
 def guess_pixel_format(names: Sequence[str]) -> PixelFormat:
     """Return the pixel format whose channels have exactly these names, else `MultiChannel`."""
     for candidate in PixelFormat:

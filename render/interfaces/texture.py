@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...jit.errors import WrongTypeError
 from .object import Object
 from .records import SurfaceInteraction
 
@@ -43,5 +44,7 @@ class Texture(Object):
 
 
 def luminance(c: Any) -> Any:
-    """Return the luminance of linear sRGB (ITU-R BT.709)."""
+    """Return the luminance of linear sRGB (ITU-R BT.709); raises WrongTypeError for what has no three components."""
+    if not hasattr(c, "x") or not hasattr(c, "z"):
+        raise WrongTypeError(f"luminance(): a colour of three components is needed, found {type(c).__name__}")
     return c.x * 0.212671 + c.y * 0.715160 + c.z * 0.072169

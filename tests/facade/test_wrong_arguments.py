@@ -27,6 +27,9 @@ def sphere(**values: Any) -> Callable[[], Any]:
     return lambda: mi.load_dict({"type": "sphere", **values})
 
 
+IMAGE = mi.Bitmap(np.ones((4, 4, 3), np.float32))
+
+
 def sensor(**values: Any) -> Callable[[], Any]:
     return lambda: mi.load_dict({"type": "perspective", **values})
 
@@ -49,6 +52,14 @@ _SCENES: list[tuple[Callable[[], Any], str]] = [
     (sampler(sample_count=-4), "sample_count must be at least 1, found -4"),
     (sampler(seed=-1), "seed must lie in 0 .*, found -1"),
     (sampler(seed=2**32), "seed must lie in 0 .*, found 4294967296"),
+    (lambda: mi.load_dict({"type": "roughconductor", "alpha": -0.5}), r"alpha must not be negative, found -0\.5"),
+    (lambda: mi.load_dict({"type": "diffuse", "reflectance": object()}), '"reflectance" has the wrong type'),
+    (lambda: mi.luminance("a"), r"luminance\(\): a colour of three components is needed, found str"),
+    (lambda: IMAGE.convert("nope"), "'nope' is no pixel format; use one of Y, YA, RGB"),
+    (lambda: IMAGE.convert(3), "3 is no pixel format"),
+    (lambda: IMAGE.resample("a"), r"resample\(\): the size is \(width, height\), two ints; found 'a'"),
+    (lambda: IMAGE.write(3), r"write\(\): a file name is needed, found int"),
+    (lambda: mi.Bitmap(np.ones((2, 2, 3)), pixel_format="zz"), "'zz' is no pixel format"),
 ]
 
 

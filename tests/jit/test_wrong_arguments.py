@@ -20,6 +20,16 @@ def same(a: Any) -> Any:
 
 
 _WRONG: list[tuple[Callable[[], Any], str]] = [
+    (lambda: dr.gather(Float, X, 1.5), r"an index must be an integer or an integer array, found 1\.5"),
+    (lambda: dr.scatter(Float(X), 1.0, [0.5]), r"an index must be an integer"),
+    (lambda: dr.scatter_reduce(None, Float(X), 1.0, U), r"scatter_reduce\(\): the operation is a ReduceOp or its name"),
+    (lambda: dr.set_thread_count(2.5), r"the number of threads must be an int, found 2\.5"),
+    (lambda: dr.block_sum(X, "a"), r"block size must be an int, found 'a'"),
+    (lambda: dr.binary_search(0, 3, 3), r"binary_search\(\): pred must be a function"),
+    (lambda: dr.dispatch(3, same), r"dispatch\(\): an array of instances is needed"),
+    (lambda: dr.sample_tea_32("a", 1), r"sample_tea_32\(\): ints or UInt32 arrays"),
+    (lambda: dr.max([]), r"max\(\): the smallest or largest of nothing"),
+    (lambda: dr.sum("abc"), r"a reduction needs an array, a number or a sequence"),
     (lambda: dr.sin("a"), r"sin\(\): an array or a number is needed, found str"),
     (lambda: dr.sin(None), r"sin\(\): an array or a number is needed, found NoneType"),
     (lambda: dr.sqrt([1, 2]), r"sqrt\(\): an array or a number is needed, found list"),
