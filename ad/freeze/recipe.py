@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,22 @@ from ...jit.memory.pool import Buffer, view, whole
 from ...jit.trace import LITERAL, Node, data
 from ..graph import ADNode, Rule, connect, leaf
 from .snapshot import Change, Path, Snap
-from .walk import FLAT, FUNCTION, MAPPING, METHOD, NESTED, NUMPY, OBJECT, SEQUENCE, STRUCT, TENSOR, get, put, remove
+from .walk import (
+    CONTENT,
+    FLAT,
+    FUNCTION,
+    MAPPING,
+    METHOD,
+    NESTED,
+    NUMPY,
+    OBJECT,
+    SEQUENCE,
+    STRUCT,
+    TENSOR,
+    get,
+    put,
+    remove,
+)
 
 _new = object.__new__
 
@@ -140,7 +156,7 @@ class Recipe:
             how = (type(value), self.node(snap.node), self.derivative(snap.ad))
             return "flat", (*how, self._enter(value))
         if kind in (NESTED, TENSOR, SEQUENCE, MAPPING, STRUCT, OBJECT):
-            below = [(step, self.value(child, places)) for step, child in snap.below]
+            below = [(step, self.value(child, places)) for step, child in snap.below if step[0] != "type"]
             keys = list(value) if kind == MAPPING else None
             return "build", (kind, type(value), snap.atom, below, keys, self._enter(value))
         if kind in (FUNCTION, METHOD) or (kind == NUMPY and getattr(value, "ndim", 0) > 0):
@@ -148,6 +164,8 @@ class Recipe:
                 f"frozen function '{self.name}': a {type(value).__name__} made inside of it cannot be replayed; return "
                 "arrays, numbers, and tuples, lists, dictionaries or dataclasses of them"
             )
+        if kind == CONTENT:
+            return "copy", copy.copy(value)
         return "is", value
 
 
@@ -229,6 +247,8 @@ class Kitchen:
             return self.objects[what]
         if kind == "is":
             return what
+        if kind == "copy":
+            return copy.copy(what)
         if kind == "place":
             return follow(self.entry.roots, what)
         x = self.objects[what[5]] = self._build(*what[:5])

@@ -10,7 +10,8 @@ from typing import Any
 
 from ...jit.memory.pool import Buffer
 from ...jit.runtime.engine import runtime
-from .walk import FLAT, FUNCTION, SAME, captured, global_names, is_library, kind_of
+from .surroundings import captured, global_names, is_library, users
+from .walk import CLASS, FLAT, FUNCTION, SAME, kind_of
 
 _ABSENT = object()
 _flat: dict[type, bool] = {}
@@ -25,6 +26,7 @@ class Shortcuts:
         self._cells: list[tuple[Any, Any]] = []  # (cell, what it held)
         self._globals: list[tuple[dict[str, Any], str, Any]] = []
         self._threads: Any = None
+        self._code: Any = None
 
     def clear(self) -> None:
         """Forget all of them."""
@@ -45,6 +47,8 @@ class Shortcuts:
             return None
         recording = self._known.get(found[0])
         if recording is None or runtime.threads is not self._threads:
+            return None
+        if self.fn.__code__ is not self._code or self.fn.__defaults__:
             return None
         for cell, value in self._cells:
             if cell.cell_contents is not value:
@@ -76,7 +80,9 @@ class Shortcuts:
 
     def _surroundings(self) -> bool:
         """Note what the function sees; return whether all of it is modules, classes and library functions."""
-        self._cells, self._globals = [], []
+        if not isinstance(self.fn, types.FunctionType):
+            return False
+        self._cells, self._globals, self._code = [], [], self.fn.__code__
         todo, seen = [self.fn], set()
         while todo:
             fn = todo.pop()
@@ -87,7 +93,7 @@ class Shortcuts:
                 kind = kind_of(type(value))
                 if kind == FUNCTION and not is_library(value):
                     todo.append(value)
-                elif kind not in (SAME, FUNCTION):
+                elif kind not in (SAME, FUNCTION, CLASS) or (kind == CLASS and users(value.__module__)):
                     return False
                 if how == "cell":
                     self._cells.append((fn.__closure__[key], value))
@@ -98,7 +104,7 @@ class Shortcuts:
             # Names of builtins, which a global variable of that name would hide.
             scope = fn.__globals__
             self._globals += [(scope, name, _ABSENT) for name in global_names(fn.__code__) if name not in scope]
-        return isinstance(self.fn, types.FunctionType)
+        return True
 
 
 __all__ = ["Shortcuts"]

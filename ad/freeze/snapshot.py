@@ -6,19 +6,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from .surroundings import Step, is_library
 from .walk import (
+    CLASS,
     FLAT,
     FUNCTION,
     MAPPING,
+    METHOD,
     NESTED,
     NUMPY,
     OBJECT,
     STRUCT,
     TENSOR,
-    Step,
     atom,
     children,
-    is_library,
     kind_of,
 )
 
@@ -44,7 +45,7 @@ def snapshot(value: Any, seen: dict[int, Any]) -> Snap:
     kind = kind_of(type(value))
     if kind == FLAT:
         return Snap(kind, value, None, node=value._n, ad=value._ad)
-    if kind in (MAPPING, STRUCT, OBJECT, FUNCTION) or type(value) is list:
+    if kind in (MAPPING, STRUCT, OBJECT, FUNCTION, METHOD, CLASS) or type(value) is list:
         if id(value) in seen:
             return Snap(kind, value, None, again=True)
         seen[id(value)] = value
@@ -123,7 +124,7 @@ class Differ:
             return bool(before.atom == after.atom)
         if type(before.value) is tuple or loose and type(before.value) is list:
             return len(before.below) == len(after.below)
-        if before.kind in (MAPPING, STRUCT, OBJECT, FUNCTION) or before.below:
+        if before.kind in (MAPPING, STRUCT, OBJECT, FUNCTION, METHOD, CLASS) or before.below:
             return before.value is after.value or loose and type(before.value) is dict
         # Plain values; NumPy arrays that were replaced by equal ones.
         return bool(before.atom == after.atom and (before.kind != NUMPY or before.value is after.value))

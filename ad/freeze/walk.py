@@ -11,29 +11,31 @@ identity and not looked into.
 
 from __future__ import annotations
 
+import array
 import dataclasses
 import enum
-import sys
+import functools
 import types
-from collections.abc import Callable, Iterator
+from collections import deque
 from typing import Any
 
 from ...jit.arrays.base import ArrayBase
 from ...jit.arrays.flat import Flat
 from ...jit.arrays.nested import Nested
+from .surroundings import PACKAGE, Step, captured, class_members, is_library, users
 
-FLAT, NESTED, TENSOR, NUMBER, VALUE, SEQUENCE, MAPPING, STRUCT, OBJECT, FUNCTION, METHOD, NUMPY, SAME = range(13)
-Step = tuple[str, Any]  # how to get from a container to what it holds: ("item", key), ("attr", name) and so on
+FLAT, NESTED, TENSOR, NUMBER, VALUE, SEQUENCE, MAPPING, STRUCT, OBJECT, FUNCTION, METHOD, CLASS = range(12)
+NUMPY, CONTENT, SAME = 12, 13, 14
 
-_PACKAGE = __name__.split(".")[0]
-_OWN = _PACKAGE + "."
+_OWN = PACKAGE + "."
 _HEAPTYPE = 1 << 9  # of classes written in Python
 _KEYS = (str, int, tuple, float, bool)
 _ATOMS = (str, bytes, type(None), type(Ellipsis), range, slice, complex)
-# Holding a scene's arrays by themselves: their identity is all that matters.
+_BYTES = (bytearray, memoryview, array.array)
 _kinds: dict[type, int] = {
-    int: NUMBER, bool: NUMBER, float: NUMBER, list: SEQUENCE, tuple: SEQUENCE, dict: MAPPING,
-    types.FunctionType: FUNCTION, types.MethodType: METHOD,
+    int: NUMBER, bool: NUMBER, float: NUMBER, list: SEQUENCE, tuple: SEQUENCE, dict: MAPPING, deque: SEQUENCE,
+    set: CONTENT, frozenset: CONTENT, bytearray: CONTENT, memoryview: CONTENT, array.array: CONTENT,
+    types.FunctionType: FUNCTION, types.MethodType: METHOD, types.SimpleNamespace: OBJECT, functools.partial: METHOD,
 }  # fmt: skip
 
 
@@ -71,7 +73,9 @@ def _classify(cls: type) -> int:
         return VALUE
     if cls.__module__ == "numpy":
         return NUMPY
-    if issubclass(cls, (type, types.ModuleType, types.BuiltinFunctionType, types.CodeType)):
+    if issubclass(cls, type):
+        return CLASS
+    if issubclass(cls, (types.ModuleType, types.BuiltinFunctionType, types.CodeType)):
         return SAME
     if isinstance(getattr(cls, "DRJIT_STRUCT", None), dict) or dataclasses.is_dataclass(cls):
         return STRUCT
@@ -79,6 +83,8 @@ def _classify(cls: type) -> int:
         return SEQUENCE
     if issubclass(cls, dict):
         return MAPPING
+    if issubclass(cls, (set, frozenset)):
+        return CONTENT
     if getattr(cls, "frozen_whole", False) or not _walkable(cls):
         return SAME
     return OBJECT
@@ -86,10 +92,8 @@ def _classify(cls: type) -> int:
 
 def _walkable(cls: type) -> bool:
     """Return whether objects of a class are looked into: those of this package and of the user's own modules."""
-    origin = getattr(sys.modules.get(cls.__module__), "__file__", None) or ""
-    installed = "site-packages" in origin or cls.__module__.split(".")[0] in sys.stdlib_module_names
-    own = cls.__module__.split(".")[0] == _PACKAGE
-    return (own or not installed) and (cls.__flags__ & _HEAPTYPE != 0)
+    own = cls.__module__.split(".")[0] == PACKAGE
+    return (own or users(cls.__module__)) and (cls.__flags__ & _HEAPTYPE != 0)
 
 
 def _slots(cls: type) -> list[str]:
@@ -114,50 +118,11 @@ def members(value: Any) -> list[tuple[str, Any]]:
 
 
 def fields_of(value: Any) -> list[tuple[str, Any]]:
-    """Return the fields of a dataclass or DRJIT_STRUCT object."""
+    """Return the fields of a dataclass or DRJIT_STRUCT object, and what else it has for attributes."""
     struct = getattr(type(value), "DRJIT_STRUCT", None)
     names = struct if isinstance(struct, dict) else [f.name for f in dataclasses.fields(value)]
-    return [(name, getattr(value, name)) for name in names]
-
-
-_globals_of: dict[Any, tuple[str, ...]] = {}
-
-
-def global_names(code: types.CodeType) -> tuple[str, ...]:
-    """Return the names that a function's code, and code nested in it, may look up outside."""
-    known = _globals_of.get(code)
-    if known is None:
-        names = dict.fromkeys(code.co_names)
-        for constant in code.co_consts:
-            if isinstance(constant, types.CodeType):
-                names.update(dict.fromkeys(global_names(constant)))
-        known = _globals_of[code] = tuple(names)
-    return known
-
-
-def captured(fn: types.FunctionType) -> Iterator[tuple[Step, Any]]:
-    """Yield what a function sees outside of itself: closure variables, defaults, and globals by name."""
-    for k, cell in enumerate(fn.__closure__ or ()):
-        try:
-            yield ("cell", k), cell.cell_contents
-        except ValueError:
-            continue  # not assigned yet
-    if fn.__defaults__:
-        yield ("attr", "__defaults__"), fn.__defaults__
-    if fn.__kwdefaults__:
-        yield ("attr", "__kwdefaults__"), fn.__kwdefaults__
-    if is_library(fn):
-        return
-    outside = fn.__globals__
-    for name in global_names(fn.__code__):
-        if name in outside:
-            yield ("global", name), outside[name]
-
-
-def is_library(fn: Any) -> bool:
-    """Return whether a function belongs to this package or NumPy, whose globals do not change."""
-    module = getattr(fn, "__module__", None) or ""
-    return module.split(".")[0] in (_PACKAGE, "numpy", "builtins")
+    found = {name: getattr(value, name) for name in names if hasattr(value, name)}
+    return list({**found, **getattr(value, "__dict__", {})}.items())
 
 
 def children(kind: int, value: Any) -> list[tuple[Step, Any]]:
@@ -170,14 +135,19 @@ def children(kind: int, value: Any) -> list[tuple[Step, Any]]:
         return [(("item", k), v) for k, v in enumerate(value)]
     if kind == MAPPING:
         return [(("item", k), v) for k, v in value.items()]
-    if kind == STRUCT:
-        return [(("attr", k), v) for k, v in fields_of(value)]
-    if kind == OBJECT:
-        return [(("attr", k), v) for k, v in members(value)]
+    if kind == STRUCT or kind == OBJECT:
+        found = fields_of(value) if kind == STRUCT else members(value)
+        below: list[tuple[Step, Any]] = [(("attr", k), v) for k, v in found]
+        if users(type(value).__module__):
+            below.append((("type", None), type(value)))
+        return below
+    if kind == CLASS:
+        return class_members(value) if users(value.__module__) else []
     if kind == FUNCTION:
         return list(captured(value))
     if kind == METHOD:
-        return [(("attr", "__self__"), value.__self__), (("attr", "__func__"), value.__func__)]
+        names = ("func", "args", "keywords") if isinstance(value, functools.partial) else ("__self__", "__func__")
+        return [(("attr", name), getattr(value, name)) for name in names]
     return []
 
 
@@ -195,8 +165,12 @@ def atom(kind: int, value: Any) -> Any:
         return tuple(k if type(k) in _KEYS or isinstance(k, enum.Enum) else Same(k) for k in value)
     if kind == FUNCTION:
         return value.__code__
-    if kind == SAME:
+    if kind == SAME or kind == CLASS:
         return Same(value)
+    if kind == CONTENT:
+        if isinstance(value, _BYTES):
+            return bytes(value)
+        return frozenset(k if type(k) in _KEYS or isinstance(k, enum.Enum) else Same(k) for k in value)
     if kind == OBJECT:
         token = getattr(type(value), "frozen_token", None)
         return None if token is None else token(value)
@@ -248,7 +222,7 @@ class Walk:
             tokens.append(cls)
             tokens.append(value.hex() if cls is float else value)
             return
-        if kind >= MAPPING and kind <= METHOD or cls is list:
+        if kind >= MAPPING and kind <= CLASS or cls is list:
             met = self._seen.get(id(value))
             if met is not None:
                 tokens.append(("again", met))
@@ -265,7 +239,7 @@ class Walk:
         own = own or (kind == OBJECT and cls.__module__.startswith(_OWN))
         tokens.append(len(below))
         for step, child in below:
-            if kind == OBJECT or kind == FUNCTION:
+            if kind >= STRUCT:
                 tokens.append(step[1])
             self.visit(child, own)
 
@@ -283,6 +257,13 @@ def get(value: Any, step: Step) -> Any:
         return value.array
     if how == "cell":
         return value.__closure__[key].cell_contents
+    if how == "type":
+        return type(value)
+    if how == "wrapped":
+        member = vars(value)[key]
+        return member.fget if isinstance(member, property) else member.__func__
+    if how == "module":
+        return value.__globals__[key[0]].__dict__[key[1]]
     return value.__globals__[key]
 
 
@@ -292,7 +273,9 @@ def put(value: Any, step: Step, new: Any) -> None:
     if how == "item":
         value[key] = new
     elif how == "attr":
-        object.__setattr__(value, key, new)
+        (type.__setattr__ if isinstance(value, type) else object.__setattr__)(value, key, new)
+    elif how == "module":
+        value.__globals__[key[0]].__dict__[key[1]] = new
     elif how == "component":
         value._c[key] = new
     elif how == "array":
@@ -313,7 +296,5 @@ def remove(value: Any, step: Step) -> None:
     else:
         del value.__globals__[key]
 
-
-Visitor = Callable[[Any], None]
 
 __all__ = ["Same", "Step", "Walk", "atom", "children", "get", "kind_of", "put", "remove"]
