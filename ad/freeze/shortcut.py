@@ -83,7 +83,8 @@ class Shortcuts:
         if not isinstance(self.fn, types.FunctionType):
             return False
         self._cells, self._globals, self._code = [], [], self.fn.__code__
-        todo, seen = [self.fn], set()
+        todo: list[Any] = [self.fn]
+        seen: set[Any] = set()
         while todo:
             fn = todo.pop()
             if fn in seen:
