@@ -14,6 +14,7 @@ from ..runtime.evaluate import evaluate, materialise
 from ..trace import AFTER, GATHER, LITERAL, SCATTER, Node, active_mask, data, literal, resized, state, value_of
 from .base import ArrayBase, hooks, incompatible, make_node
 from .flat import Flat, convert
+from .functions import select
 from .nested import Nested
 
 _new = object.__new__
@@ -122,7 +123,22 @@ def _gather_nested(dtype: Any, source: Any, index: Any, active: Any) -> Any:
     n = dtype.static_shape[0]
     if isinstance(index, Nested):
         return dtype.of([gather(dtype.value_t, source, i, active) for i in index._c])
-    return dtype.of([gather(dtype.value_t, source, index * n + k, active) for k in range(n)])
+    first = first_component(index, n, source._n.size)
+    return dtype.of([gather(dtype.value_t, source, first + k, active) for k in range(n)])
+
+
+def first_component(index: Any, n: int, size: int) -> Any:
+    """Return where elements of n numbers begin in an array of `size` numbers; indices outside stay outside, though the
+    product of a large one wraps to a small number."""
+    if not index.dtype.is_integer:
+        raise TypeError(f"an index must be an integer array, found {type(index).__name__}")
+    limit = -(-size // n)
+    if limit > index.dtype.limits[1]:
+        return index * n
+    inside = index < limit
+    if index.dtype.is_signed:
+        inside = inside & (index >= 0)
+    return select(inside, index * n, type(index)(index.dtype.limits[1] - n))
 
 
 def evaluated(n: Node, what: str) -> Node:
@@ -231,7 +247,8 @@ def _scatter_tree(op: str, target: Any, value: Any, index: Any, active: Any) -> 
         index = _indices(target.ns, index)
     if isinstance(value, Nested):
         n = value.static_shape[0]
-        parts = index._c if isinstance(index, Nested) else [index * n + k for k in range(n)]
+        first = None if isinstance(index, Nested) else first_component(index, n, target._n.size)
+        parts = index._c if first is None else [first + k for k in range(n)]
         for part, component in zip(parts, value._c, strict=True):
             _scatter_tree(op, target, component, part, active)
         return

@@ -64,7 +64,7 @@ def resolve(x: Any, key: Any) -> Selection:
     """Return what `key` selects of a tensor; raises IndexError."""
     steps = contiguous(x.shape)
     dims: list[tuple[int, int]] = []
-    arrays: list[tuple[Any, int]] = []
+    arrays: list[tuple[Any, int, int]] = []  # (indices, step, length of the dimension)
     places: list[int] = []
     offset = axis = 0
     for entry in _expanded(x, key):
@@ -80,7 +80,7 @@ def resolve(x: Any, key: Any) -> Selection:
             dims.append((len(range(start, stop, stride)), stride * step))
             offset += start * step
         else:
-            arrays.append((_index_tensor(x, entry, size), step))
+            arrays.append((_index_tensor(x, entry, size), step, size))
             places.append(len(dims))
         axis += 1
     if arrays:
@@ -99,21 +99,28 @@ def _cleaned(dims: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _with_arrays(
-    x: Any, dims: list[tuple[int, int]], offset: int, arrays: list[tuple[Any, int]], places: list[int]
+    x: Any, dims: list[tuple[int, int]], offset: int, arrays: list[tuple[Any, int, int]], places: list[int]
 ) -> Selection:
     """Index arrays are broadcast together; their dimensions stand at the first one, or in front if slices part them."""
-    inner = broadcast_shape([a.shape for a, _ in arrays])
+    inner = broadcast_shape([a.shape for a, *_ in arrays])
     total: Any = None
-    for a, step in arrays:
-        term = broadcast(a.array, a.shape, inner) * step
+    inside: Any = True
+    for a, step, size in arrays:
+        part_of = broadcast(a.array, a.shape, inner)
+        term = part_of * step
         total = term if total is None else total + term
+        inside = (part_of < size) & inside
+    # What is outside along its own dimension must not end up in the next row.
+    nowhere = (1 << total.dtype.bits) - 1
     count = math.prod(inner)
     place = places[0] if places[-1] == places[0] else 0
     base = positions(x.array.ns, [*dims[:place], (count, 0), *dims[place:]], offset)
     chosen = [*((c, 0) for c, _ in dims[:place]), (count, 1), *((c, 0) for c, _ in dims[place:])]
     total = convert(type(base), widen(total, count))
+    inside = widen(inside, count)
     shape = (*(c for c, _ in dims[:place]), *inner, *(c for c, _ in dims[place:]))
-    return Selection(shape, base + strided(total, chosen))
+    index = base + strided(total, chosen)
+    return Selection(shape, select(strided(inside, chosen), index, type(index)(nowhere)))
 
 
 def _is_mask(key: Any) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from ...ad import api
 from ...jit.arrays import functions as f
 from ...jit.control import while_loop
 from ...jit.errors import SceneError
 from ...jit.instances import NONE
+from ..interfaces.bsdf import BSDFContext, BSDFFlags
 from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray, offset_point
 from ..registry import Parameter
@@ -29,7 +31,30 @@ def found_weight(scene: Any, path: Any, si: Any, index: Any) -> Any:
     """Return the weight of having found light `index` at `si` by sampling the material at the path's last vertex."""
     ds = scene.direction_to(si, Reference(path.prev_p), index)
     em_pdf = scene.pdf_emitter_direction(Reference(path.prev_p), ds, path.active & ~path.prev_delta)
-    return mis_weight(path.prev_pdf, em_pdf)
+    return mis_weight(path.prev_pdf, api.detach(em_pdf))
+
+
+def fixed_sample(scene: Any, si: Any, bs: Any, weight: Any, index: Any, active: Any) -> tuple[Any, Any]:
+    """Return the sampled directions, which parameters do not move, and their weights with the gradients for that.
+
+    If directions moved with roughness or normals, rays would cross the edges of lights and shapes, and those edges have
+    no derivative here: gradients would be biased. Instead the value at a fixed direction varies, over a fixed density
+    (detached sampling, Zeltner et al. 2021, "Monte Carlo Estimators for Differential Light Transport"). Perfectly
+    specular directions move, for there is no other.
+    """
+    types = scene.types
+    d = types.Vector3f(si.to_world(bs.wo))
+    if not api.grad_enabled(d):
+        return d, weight
+    specular = (bs.sampled_type & int(BSDFFlags.Delta)) != 0
+    fixed = api.detach(d)
+    wo = types.Vector3f(si.to_local(fixed))
+    spread = active & ~specular
+    value, pdf = scene.bsdfs.call(index, lambda b, mask: b.eval_pdf(BSDFContext(), si, wo, mask), active=spread)
+    spread = spread & (pdf != 0.0)
+    again = value / f.select(spread, api.detach(pdf), 1.0)
+    moving = api.replace_grad(types.Color3f(weight), types.Color3f(again))
+    return types.Vector3f(f.select(specular, d, fixed)), types.Color3f(f.select(spread, moving, weight))
 
 
 class PathIntegrator(SamplingIntegrator):

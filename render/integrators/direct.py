@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...ad import api
 from ...jit.arrays import functions as f
 from ...jit.errors import SceneError
 from ..interfaces.bsdf import BSDFContext, BSDFFlags
@@ -11,7 +12,7 @@ from ..interfaces.integrator import SamplingIntegrator
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
 from ..scene import Reference
-from .common import PASSES, UNLIMITED, mis_weight, pass_lights
+from .common import PASSES, UNLIMITED, fixed_sample, mis_weight, pass_lights
 
 
 @register("integrator", "direct")
@@ -60,7 +61,7 @@ class Direct(SamplingIntegrator):
             lit = lit & (ds.pdf != 0.0)
             wo = si.to_local(ds.d)
             value, pdf = scene.bsdfs.call(index, lambda b, mask, wo=wo: b.eval_pdf(ctx, si, wo, mask), active=lit)
-            mis = f.select(ds.delta, 1.0, mis_weight(ds.pdf * share_light, pdf * share_bsdf))
+            mis = f.select(ds.delta, 1.0, mis_weight(api.detach(ds.pdf) * share_light, api.detach(pdf) * share_bsdf))
             result = result + f.select(lit, value * weight * (mis * (1.0 / self.emitter_samples)), 0.0)
         for _ in range(self.bsdf_samples):
             u2 = sampler.next_2d(valid)
@@ -69,13 +70,14 @@ class Direct(SamplingIntegrator):
                 index, lambda b, mask, u1=u1, u2=u2: b.sample(ctx, si, u1, u2, mask), active=valid
             )
             going = valid & ((weight.x != 0.0) | (weight.y != 0.0) | (weight.z != 0.0))
-            hit = scene.ray_intersect(si.spawn_ray(types.Vector3f(si.to_world(bs.wo))), False, going)
+            d, weight = fixed_sample(scene, si, bs, weight, index, valid)
+            hit = scene.ray_intersect(si.spawn_ray(d), False, going)
             found = scene.emitter_index(hit)
             going = going & (found != UNLIMITED)
             radiance = scene.eval_emitter(hit, found, going)
             ds = scene.direction_to(hit, Reference(si.p), found)
             delta = (bs.sampled_type & int(BSDFFlags.Delta)) != 0
             em_pdf = f.select(delta, 0.0, scene.pdf_emitter_direction(Reference(si.p), ds, going & ~delta))
-            mis = mis_weight(bs.pdf * share_bsdf, em_pdf * share_light)
+            mis = mis_weight(api.detach(bs.pdf) * share_bsdf, api.detach(em_pdf) * share_light)
             result = result + f.select(going, weight * radiance * (mis * (1.0 / self.bsdf_samples)), 0.0)
         return types.Color3f(result), valid, []

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...ad import api
 from ...jit.arrays import functions as f
 from ...jit.control import while_loop
 from ..interfaces.bsdf import BSDFContext, BSDFFlags
 from ..interfaces.records import Ray
 from ..registry import Parameter, register
-from .common import PASSES, UNLIMITED, PathIntegrator, found_weight, mis_weight, pass_lights
+from .common import PASSES, UNLIMITED, PathIntegrator, fixed_sample, found_weight, mis_weight, pass_lights
 
 
 @dataclass
@@ -87,9 +88,10 @@ class Path(PathIntegrator):
             index, lambda b, mask: b.eval_pdf_sample(ctx, si, wo, u1, u2, mask), active=active_next
         )
         lit = active_next & smooth & (ds.pdf != 0.0)
-        mis = f.select(ds.delta, 1.0, mis_weight(ds.pdf, pdf))
+        mis = f.select(ds.delta, 1.0, mis_weight(api.detach(ds.pdf), api.detach(pdf)))
         s.result = f.select(lit, s.result + s.throughput * value * em_weight * mis, s.result)
-        self.advance(sampler, s, si, bs, weight, active_next)
+        d, weight = fixed_sample(scene, si, bs, weight, index, active_next)
+        self.advance(sampler, s, si, bs, d, weight, active_next)
 
     def add_emission(self, scene: Any, s: PathState, si: Any) -> None:
         """Add the light that the present ray found."""
@@ -102,16 +104,16 @@ class Path(PathIntegrator):
         radiance = scene.eval_emitter(si, index, s.active)
         s.result = f.select(s.active, s.result + s.throughput * radiance * mis, s.result)
 
-    def advance(self, sampler: Any, s: PathState, si: Any, bs: Any, weight: Any, active_next: Any) -> None:
+    def advance(self, sampler: Any, s: PathState, si: Any, bs: Any, d: Any, weight: Any, active_next: Any) -> None:
         """Follow the sampled directions; end paths at random from `rr_depth` on."""
         types = self.types
-        ray = si.spawn_ray(types.Vector3f(si.to_world(bs.wo)))
+        ray = si.spawn_ray(d)
         s.o, s.d, s.maxt = types.Point3f(ray.o), ray.d, types.Float(ray.maxt)
         s.throughput = types.Color3f(s.throughput * weight)
         s.eta = s.eta * bs.eta
         null = (bs.sampled_type & int(BSDFFlags.Null)) != 0
         s.valid = s.valid | (s.active & si.is_valid() & ~null)
-        s.prev_p, s.prev_pdf = si.p, bs.pdf
+        s.prev_p, s.prev_pdf = si.p, api.detach(bs.pdf)
         s.prev_delta = (bs.sampled_type & int(BSDFFlags.Delta)) != 0
         s.depth = f.select(si.is_valid(), s.depth + 1, s.depth)
         largest = f.max(s.throughput.x, f.max(s.throughput.y, s.throughput.z))

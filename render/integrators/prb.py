@@ -55,7 +55,7 @@ class PRB(PathIntegrator):
     """A path tracer with emitter sampling whose gradients need no more memory than the image.
 
     Differentiable in colours, textures, lights (moving ones too, as seen from surfaces) and the smooth part of
-    geometry; visibility changes and perfectly specular lobes have no gradient here.
+    geometry. Visibility changes have no gradient here, nor has the path of light that mirrors bend.
     """
 
     parameters = (
@@ -147,10 +147,16 @@ class PRB(PathIntegrator):
         seen = api.detach(emitted) + api.detach(direct)
         s.L = types.Color3f(f.select(s.active, s.L + seen if primal else s.L - seen, s.L))
         if attach:
-            self._differentiate(scene, s, si, bs, index, active_next, (emitted, direct), gradient, forward)
+            drawn = (bs, u1, u2)
+            self._differentiate(scene, s, si, drawn, index, active_next, (emitted, direct), gradient, forward)
         if s.previous is not None:
             s.previous = (ray, pi)
         self.advance(sampler, s, plain, bs, weight, active_next)
+
+    @staticmethod
+    def _mirrors_vary(scene: Any) -> bool:
+        """Return whether a material with perfectly specular lobes has gradients."""
+        return any(int(b.flags()) & int(BSDFFlags.Delta) and api.grad_enabled(leaves(b)) for b in scene.bsdfs.objects)
 
     def _follow_previous(self, scene: Any, s: ReplayState, si: Any) -> None:
         """Let si.wi move with the previous vertex; this one slides along the ray, which turns nothing."""
@@ -222,11 +228,12 @@ class PRB(PathIntegrator):
         return d, api.replace_grad(em_weight, f.select(active, radiance * scale, 0.0))
 
     def _differentiate(
-        self, scene: Any, s: ReplayState, si: Any, bs: Any, index: Any, active: Any,
+        self, scene: Any, s: ReplayState, si: Any, drawn: tuple[Any, Any, Any], index: Any, active: Any,
         seen: tuple[Any, Any], gradient: Any, forward: bool,
     ) -> None:  # fmt: skip
         """Send the derivative of this vertex: of what was seen here, and of the factor on what is still to come."""
         types = self.types
+        bs, u1, u2 = drawn
         plain = _plain(si)
         d = types.Vector3f(plain.to_world(bs.wo))
         hit = None
@@ -243,8 +250,16 @@ class PRB(PathIntegrator):
                 change = f.select(hit.valid, _solid_angle_change(si.p, hit.p, hit.n), 1.0)
             wo = types.Vector3f(si.to_local(d))
             # Sampled with a density (not along a delta lobe), the next ray's share is the value over that density.
-            active = active & ((bs.sampled_type & int(BSDFFlags.Delta)) == 0)
+            specular = active & ((bs.sampled_type & int(BSDFFlags.Delta)) != 0)
+            active = active & ~specular
             value = scene.bsdfs.call(index, lambda b, mask: b.eval(BSDFContext(), si, wo, mask), active=active) * change
+            if self._mirrors_vary(scene):
+                # Along a delta lobe it is the weight: the same lobe is chosen again, with gradients.
+                _, weight = scene.bsdfs.call(
+                    index, lambda b, mask: b.sample(BSDFContext(), si, u1, u2, mask), active=specular
+                )
+                value = types.Color3f(f.select(specular, weight, value))
+                active = active | specular
             fixed = api.detach(value)
             inverse = f.select(fixed != 0.0, 1.0 / f.select(fixed != 0.0, fixed, 1.0), 0.0)
             # d log(value) on the radiance to come: its factor value / pdf has a fixed density.

@@ -74,8 +74,8 @@ def scene_of(objects: dict[str, Any], integrator: str, depth: int, sensor: dict[
     scene = load({"type": "scene", "integrator": chosen, "sensor": sensor or SENSOR, **objects}, DOUBLE)
     for light in scene.emitters():
         # What is sampled stays: the differences below are those of one sum.
-        if hasattr(light, "_update"):
-            light._update = lambda: None
+        if hasattr(light, "_density"):
+            light._density = lambda kept=light.distribution: kept
     return scene
 
 
