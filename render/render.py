@@ -10,9 +10,10 @@ from ..ad.custom import Hub, install_hub
 from ..ad.graph import ADNode, enabled
 from ..ad.widen import widened
 from ..jit.arrays import tree
+from ..jit.arrays.base import ArrayBase
 from ..jit.errors import SceneError
 from .arguments import check_integrator, check_parameters, find_sensor, samples, seed_number
-from .traverse import traverse
+from .traverse import identity, traverse
 
 
 def render(
@@ -108,6 +109,12 @@ def differentiable_inputs(scene: Any, params: Any) -> list[ADNode]:
     return list(found.values())
 
 
+def fingerprint(scene: Any) -> dict[str, Any]:
+    """Return what changes when the value of a scene parameter does, by name."""
+    arrays = [(key, value) for key, value in traverse(scene).items() if isinstance(value, ArrayBase)]
+    return {key: [number for number, _ in identity(value)] for key, value in arrays}
+
+
 class RenderHub(Hub):
     """One rendering in the derivative graph."""
 
@@ -118,11 +125,21 @@ class RenderHub(Hub):
         self.scene, self.sensor, self.integrator, self.seed, self.spp = scene, sensor, integrator, seed, spp
         self.shape = image.shape
         self.kind = type(image)
+        self.seen = fingerprint(scene)
 
     def backward(self, give: Callable[..., None]) -> None:
-        """Add the image's gradient times d image / d parameter to every parameter."""
+        """Add the image's gradient times d image / d parameter to every parameter.
+
+        Raises SceneError if parameters are not those of the image any more: paths would be traced in another scene.
+        """
         from ..ad.custom import _isolated
 
+        changed = [key for key, value in fingerprint(self.scene).items() if self.seen.get(key, value) != value]
+        if changed:
+            raise SceneError(
+                f"backward(): the scene parameter '{changed[0]}' was changed after the image was rendered; call "
+                "backward() before params.update(), or render again"
+            )
         gradient = widened(self.out_grads[0], self.shape[0] * self.shape[1] * self.shape[2])
         with _isolated():
             self.scene.refresh()

@@ -7,6 +7,7 @@ from typing import Any
 from ...jit.runtime.engine import runtime
 from ...jit.runtime.evaluate import evaluate, materialise
 from ...jit.trace import LITERAL, Node
+from ..graph import enabled, here
 from .recipe import Entry
 from .walk import Walk
 
@@ -53,6 +54,8 @@ class Entering:
                 tokens.append(("gradient", self._node(ad.grad, -1)))
         self.literals = tuple((k, x._n.op is LITERAL, x._n.attr, x._n.size) for k, x in self._constants)
         tokens.append(runtime.threads.threads)
+        if here().scopes:
+            tokens.append(("suspended", here().scopes[-1].enabled, tuple(enabled(a) for a in entry.ads)))
         self.structure = tuple(tokens)
 
     def _node(self, x: Any, leaf: int) -> Any:
@@ -69,7 +72,7 @@ class Entering:
         entry.nodes.append(n)
         entry.buffers.append(buffer)
         self._sizes.append(size)
-        if buffer.owner is not None and (size % 32 or buffer.nbytes % 64):
+        if buffer.owner is not None and buffer.foreign and (size % 32 or buffer.nbytes % 64):
             return "borrowed"  # its last packet is read elsewhere
         return 1 if size == 1 else "array" if size else 0
 

@@ -6,6 +6,7 @@ import functools
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, overload
 
 from ...jit.arrays.flat import Flat
@@ -19,10 +20,9 @@ from ...jit.runtime.evaluate import evaluate
 from ...jit.trace import data, recording
 from ..graph import ADNode, here, new_index
 from .entry import Entering
-from .recipe import Entry, Kitchen, Lost, Recipe, apply, lost
+from .recipe import Entry, Kitchen, Lost, Recipe, apply, follow, lost
 from .shortcut import Shortcuts
-from .snapshot import Differ, Snap, leaves, snapshot
-from .walk import FLAT
+from .snapshot import Index, Snap, differences, leaves, snapshot
 
 _new = object.__new__
 _SIZES = 8  # recordings kept per structure, one for each combination of sizes
@@ -52,10 +52,11 @@ class Recording:
         buffers = self.replay.run(entry.buffers)
         kitchen = Kitchen(self.recipe, entry, buffers)
         result = kitchen.value(self.result)
+        targets = [follow(entry.roots, change.path) for change, _ in self.changes]
         values = [None if how is None else kitchen.value(how) for _, how in self.changes]
         gradients = [None if how is None else kitchen.flat(how) for _, how in self.gradients]
-        for (change, _), value in zip(self.changes, values, strict=True):
-            apply(change, value, entry)
+        for (change, _), target, value in zip(self.changes, targets, values, strict=True):
+            apply(change, target, value, entry)
         for (number, _), gradient in zip(self.gradients, gradients, strict=True):
             entry.ads[number].grad = gradient
         return result
@@ -68,6 +69,7 @@ class FrozenFunction:
     far (other sizes do not count), `n_cached_recordings` how many are kept, `clear()` forgets them.
     """
 
+    frozen_open = True  # NumPy arrays that its function sees may be the user's
     frozen_skip = ("_known", "_short", "_opaque", "_literals", "n_recordings")
 
     def __init__(
@@ -107,12 +109,15 @@ class FrozenFunction:
         return "\n\n".join(parts) or f"{self.name}: no recordings"
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self.__call__, instance)
+        return self if instance is None else BoundFrozen(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if not self.enabled or runtime.recorder is not None or recording.scopes or not freezing():
+        if not self.enabled or recording.scopes or recording.lines or not freezing():
+            return self.fn(*args, **kwargs)  # kernels under the Debug flag report to Python
+        recorder = runtime.recorder
+        if recorder is not None and recorder.thread == get_ident():
             return self.fn(*args, **kwargs)
-        if not kwargs:
+        if not kwargs and not here().scopes:
             found = self._short.find(args)
             if found is not None:
                 return found[0].play_simple(found[1])
@@ -126,7 +131,7 @@ class FrozenFunction:
                 entering, key, sizes = self._enter(roots)
                 known = self._find(key, sizes)
             if known is not None:
-                if self.state_fn is None and not kwargs:
+                if self.state_fn is None and not kwargs and not here().scopes:
                     self._short.learn(args, known)
                 return known.play(entering.entry)
             self._literals[entering.structure] = entering.literals
@@ -192,25 +197,39 @@ class FrozenFunction:
             after_result, after = snapshot(result, {}), snapshot(roots, {})
         finally:
             runtime.recorder, here().frozen = None, 0
-        recipe = Recipe(name, recorder, entry, started)
-        places = _places(before)
-        how = recipe.value(after_result, places)
-        differ = Differ(before, after, frozenset({3}))
-        changes = [(c, recipe.content(c, places)) for c in differ.changes]
+        index = Index(before)
+        recipe = Recipe(name, recorder, entry, index.values)
+        how = recipe.value(after_result, index.paths)
+        differences_found = differences(before, after, index, frozenset({3}))
+        changes = [(c, recipe.content(c, index.paths)) for c in differences_found]
         gradients = []
         for k, (a, old) in enumerate(zip(entry.ads, gradients_before, strict=True)):
             new = a.grad._n if a.grad is not None else None
             if new is not old:
                 gradients.append((k, None if a.grad is None else recipe.array(a.grad)))
-        _lose_derivatives(name, started, entry, [after_result, *(c.snap for c in differ.changes if c.snap is not None)])
+        changed = [c.snap for c in differences_found if c.snap is not None]
+        _lose_derivatives(name, started, entry, [after_result, *changed])
         guards = [(recipe.result(mask), message) for mask, message in recorder.guards]
         for mask, message in recorder.guards:
             runtime.guard(mask, message)
-        for change in differ.changes:
+        for change in differences_found:
             change.snap = None  # it holds arrays of this call
         replay = Replay(recorder, recipe.results, guards)
         recipe.finish()
         return Recording(replay, recipe, how, changes, gradients), result
+
+
+class BoundFrozen:
+    """A frozen function as a method of an object; all but the call is that of the function."""
+
+    def __init__(self, function: FrozenFunction, instance: Any) -> None:
+        self.__func__, self.__self__ = function, instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__func__(self.__self__, *args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__func__, name)
 
 
 def _prepare(roots: list[Any]) -> bool:
@@ -232,18 +251,6 @@ def _evaluate(snaps: list[Snap], ads: list[ADNode]) -> None:
             if one.ad is not None and one.ad.grad is not None:
                 wanted.append(one.ad.grad._n)
     evaluate(wanted)
-
-
-def _places(before: Snap) -> dict[int, Any]:
-    """Return where the objects below the roots are, by identity."""
-    found: dict[int, Any] = {}
-    stack: list[tuple[Snap, Any]] = [(before, ())]
-    while stack:
-        snap, path = stack.pop()
-        if snap.below or snap.kind == FLAT or type(snap.value) in (list, dict) or hasattr(snap.value, "__dict__"):
-            found.setdefault(id(snap.value), path)
-        stack += [(child, (*path, step)) for step, child in snap.below]
-    return found
 
 
 def _lose_derivatives(name: str, started: int, entry: Entry, snaps: list[Snap]) -> None:
@@ -284,7 +291,8 @@ def freeze(
 
     `limit`: recordings kept, the longest unused go first (None: all). `warn_after`: more recordings than these give a
     warning. `auto_opaque`: constants that differ between calls become arrays in memory instead of new recordings.
-    `enabled=False` and the flag `KernelFreezing` switch freezing off; inside of other recordings it is off, too.
+    `enabled=False` and the flag `KernelFreezing` switch freezing off; inside of other recordings and under the flag
+    `Debug` it is off, too.
 
     >>> import luxgrad as dr
     >>> from luxgrad.llvm import Float

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from ...jit.arrays.base import ArrayBase
 from ...jit.errors import FreezeError
 from ...jit.freeze.recorder import Recorder
-from ...jit.memory.pool import Buffer, view, whole
+from ...jit.memory.pool import Buffer, allocate, view
+from ...jit.runtime.utilities import copy as copy_bytes
 from ...jit.trace import LITERAL, Node, data
 from ..graph import ADNode, Rule, connect, leaf
 from .snapshot import Change, Path, Snap
 from .walk import (
+    CLASS,
     CONTENT,
     FLAT,
     FUNCTION,
@@ -21,6 +25,7 @@ from .walk import (
     NESTED,
     NUMPY,
     OBJECT,
+    SAME,
     SEQUENCE,
     STRUCT,
     TENSOR,
@@ -70,8 +75,8 @@ class Entry:
 class Recipe:
     """The results and changes of one recorded call, in terms of its inputs and of the launches' results."""
 
-    def __init__(self, name: str, recorder: Recorder, entry: Entry, started: int) -> None:
-        self.name, self.recorder, self.started = name, recorder, started
+    def __init__(self, name: str, recorder: Recorder, entry: Entry, existed: set[int]) -> None:
+        self.name, self.recorder, self.existed = name, recorder, existed
         self.results: list[int] = []  # slots that launches make and that get memory of their own
         self.made: list[tuple[Any, int, int]] = []  # (type, elements, number among results) of distinct nodes
         self.groups = 0  # distinct derivative nodes to make
@@ -99,8 +104,8 @@ class Recipe:
             found: tuple[str, Any] = "input", self._inputs[id(n)]
         elif n.op is LITERAL or n.buf is None:
             found = "literal", n
-        elif n.buf.owner.__class__ is Buffer:
-            parent, offset = whole(n.buf)
+        elif n.buf.owner.__class__ is Buffer and self.recorder.number(n.buf) is None:
+            parent, offset = self.recorder.nearest(n.buf)
             found = "view", (n.dtype, n.size, self.node(data(n.dtype, n.size, parent)), offset)
         else:
             slot = self.recorder.number(n.buf)
@@ -112,7 +117,9 @@ class Recipe:
             elif kind == "input":
                 found = "alias", (n.dtype, n.size, slot)
             else:
-                found = "literal", n
+                # The caller of the recorded call gets the original, and may write to it through NumPy.
+                kept = self.recorder.slots[slot].buffer = _copied(n)
+                found = "constant", data(n.dtype, n.size, kept)
         self._nodes[id(n)] = found
         return found
 
@@ -159,7 +166,10 @@ class Recipe:
             below = [(step, self.value(child, places)) for step, child in snap.below if step[0] != "type"]
             keys = list(value) if kind == MAPPING else None
             return "build", (kind, type(value), snap.atom, below, keys, self._enter(value))
-        if kind in (FUNCTION, METHOD) or (kind == NUMPY and getattr(value, "ndim", 0) > 0):
+        if id(value) in self.existed or kind == CLASS:
+            return "is", value
+        hidden = kind == CONTENT and any(isinstance(x, ArrayBase) for x in value)
+        if kind in (FUNCTION, METHOD, SAME) or (kind == NUMPY and getattr(value, "ndim", 0) > 0) or hidden:
             raise FreezeError(
                 f"frozen function '{self.name}': a {type(value).__name__} made inside of it cannot be replayed; return "
                 "arrays, numbers, and tuples, lists, dictionaries or dataclasses of them"
@@ -176,6 +186,12 @@ class Recipe:
             return None
         if change.how == "assign":
             return "flat", (type(snap.value), self.node(snap.node), self.derivative(snap.ad), -1)
+        if change.how == "fill" and snap.kind == CONTENT:
+            return "copy", copy.copy(snap.value)
+        if change.how in ("fill", "shape"):
+            below = [(step, self.value(child, places)) for step, child in snap.below]
+            kind = list if change.how == "fill" else type(snap.value)
+            return "build", (snap.kind, kind, snap.atom, below, None, -1)
         return self.value(snap, places)
 
     def _enter(self, value: Any) -> int:
@@ -207,6 +223,8 @@ class Kitchen:
         if kind == "view":
             dtype, size, parent, offset = what
             return data(dtype, size, view(self.node(parent).buf, offset, size * dtype.itemsize))
+        if kind == "constant":
+            return data(what.dtype, what.size, _copied(what))
         if kind == "alias":
             dtype, size, slot = what
             return data(dtype, size, self.entry.buffers[slot])
@@ -273,6 +291,13 @@ class Kitchen:
         return new
 
 
+def _copied(n: Node) -> Buffer:
+    """Return memory with the elements of an evaluated node."""
+    buffer = allocate(n.dtype, n.size)
+    copy_bytes(buffer, n.buf, n.size * n.dtype.itemsize)
+    return buffer
+
+
 def lost(name: str, x: Any, inputs: list[ADNode]) -> ADNode:
     """Return a derivative node for a result of a frozen function that depends on differentiable inputs."""
     return connect(x, Lost(name), tuple(inputs), (), None)
@@ -286,15 +311,22 @@ def follow(roots: Any, path: Path) -> Any:
     return value
 
 
-def apply(change: Change, value: Any, entry: Entry) -> None:
-    """Carry out a change with the value made for it."""
+def apply(change: Change, target: Any, value: Any, entry: Entry) -> None:
+    """Carry out a change on an object with the value made for it."""
     if change.how == "assign":
         target = entry.leaves[change.leaf]
         target._n, target._ad = value._n, value._ad
     elif change.how == "set":
-        put(follow(entry.roots, change.path[:-1]), change.path[-1], value)
+        put(target, change.step, value)
+    elif change.how == "shape":
+        target._array, target._shape = value._array, value._shape
+    elif change.how == "remove":
+        remove(target, change.step)
+    elif isinstance(target, (set, deque)):
+        target.clear()
+        (target.update if isinstance(target, set) else target.extend)(value)
     else:
-        remove(follow(entry.roots, change.path[:-1]), change.path[-1])
+        target[:] = value
 
 
 __all__ = ["Entry", "Kitchen", "Lost", "Recipe", "apply", "follow", "lost"]

@@ -26,7 +26,8 @@ class Shortcuts:
         self._cells: list[tuple[Any, Any]] = []  # (cell, what it held)
         self._globals: list[tuple[dict[str, Any], str, Any]] = []
         self._threads: Any = None
-        self._code: Any = None
+        self._codes: list[tuple[Any, Any]] = []
+        self._seen: Any = None
 
     def clear(self) -> None:
         """Forget all of them."""
@@ -37,7 +38,10 @@ class Shortcuts:
         found = self._arguments(args)
         if found is None or not recording.simple or not self._surroundings():
             return
-        self._threads = runtime.threads
+        now = self._identity()
+        if now != self._seen or runtime.threads is not self._threads:
+            self._known.clear()  # what was learnt among other surroundings
+        self._threads, self._seen = runtime.threads, now
         self._known[found[0]] = recording
 
     def find(self, args: tuple[Any, ...]) -> tuple[Any, list[Buffer]] | None:
@@ -48,8 +52,9 @@ class Shortcuts:
         recording = self._known.get(found[0])
         if recording is None or runtime.threads is not self._threads:
             return None
-        if self.fn.__code__ is not self._code or self.fn.__defaults__:
-            return None
+        for fn, code in self._codes:
+            if fn.__code__ is not code or fn.__defaults__:
+                return None
         for cell, value in self._cells:
             if cell.cell_contents is not value:
                 return None
@@ -57,6 +62,11 @@ class Shortcuts:
             if scope.get(name, _ABSENT) is not value:
                 return None
         return recording, found[1]
+
+    def _identity(self) -> Any:
+        """Return what stands for the surroundings, by identity."""
+        cells = [(id(c), id(v)) for c, v in self._cells]
+        return cells, [(id(s), n, id(v)) for s, n, v in self._globals], [(id(f), id(c)) for f, c in self._codes]
 
     @staticmethod
     def _arguments(args: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[Buffer]] | None:
@@ -82,7 +92,7 @@ class Shortcuts:
         """Note what the function sees; return whether all of it is modules, classes and library functions."""
         if not isinstance(self.fn, types.FunctionType):
             return False
-        self._cells, self._globals, self._code = [], [], self.fn.__code__
+        self._cells, self._globals, self._codes = [], [], []
         todo: list[Any] = [self.fn]
         seen: set[Any] = set()
         while todo:
@@ -90,6 +100,7 @@ class Shortcuts:
             if fn in seen:
                 continue
             seen.add(fn)
+            self._codes.append((fn, fn.__code__))
             for (how, key), value in captured(fn):
                 kind = kind_of(type(value))
                 if kind == FUNCTION and not is_library(value):

@@ -30,7 +30,9 @@ def users(module: str) -> bool:
 
 def is_library(fn: Any) -> bool:
     """Return whether a function belongs to this package or NumPy, whose globals do not change."""
-    return (getattr(fn, "__module__", None) or "").split(".")[0] in _LIBRARIES
+    scope = getattr(fn, "__globals__", None)
+    module = getattr(fn, "__module__", None) if scope is None else scope.get("__name__")
+    return (module or "").split(".")[0] in _LIBRARIES
 
 
 def global_names(code: types.CodeType) -> tuple[str, ...]:
@@ -48,11 +50,15 @@ def global_names(code: types.CodeType) -> tuple[str, ...]:
 def captured(fn: types.FunctionType) -> Iterator[tuple[Step, Any]]:
     """Yield what a function sees: closure variables, defaults, its attributes, globals by name, and what it names in
     modules of the user."""
+    names = global_names(fn.__code__)
     for k, cell in enumerate(fn.__closure__ or ()):
         try:
-            yield ("cell", k), cell.cell_contents
+            value = cell.cell_contents
         except ValueError:
             continue  # not assigned yet
+        yield ("cell", k), value
+        for attribute, member in _named(value, names):
+            yield ("cell module", (k, attribute)), member
     if fn.__defaults__:
         yield ("attr", "__defaults__"), fn.__defaults__
     if fn.__kwdefaults__:
@@ -61,16 +67,22 @@ def captured(fn: types.FunctionType) -> Iterator[tuple[Step, Any]]:
         return
     for name, value in fn.__dict__.items():
         yield ("attr", name), value
-    outside, names = fn.__globals__, global_names(fn.__code__)
+    outside = fn.__globals__
     for name in names:
         if name in outside:
             value = outside[name]
             yield ("global", name), value
-            if value.__class__ is types.ModuleType and users(value.__name__):
-                inside = value.__dict__
-                for attribute in names:
-                    if attribute in inside:
-                        yield ("module", (name, attribute)), inside[attribute]
+            for attribute, member in _named(value, names):
+                yield ("module", (name, attribute)), member
+
+
+def _named(value: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield what a module of the user holds under these names; nothing of other values."""
+    if value.__class__ is types.ModuleType and users(value.__name__):
+        inside = value.__dict__
+        for name in names:
+            if name in inside:
+                yield name, inside[name]
 
 
 def class_members(cls: type) -> list[tuple[Step, Any]]:

@@ -35,7 +35,9 @@ _BYTES = (bytearray, memoryview, array.array)
 _kinds: dict[type, int] = {
     int: NUMBER, bool: NUMBER, float: NUMBER, list: SEQUENCE, tuple: SEQUENCE, dict: MAPPING, deque: SEQUENCE,
     set: CONTENT, frozenset: CONTENT, bytearray: CONTENT, memoryview: CONTENT, array.array: CONTENT,
-    types.FunctionType: FUNCTION, types.MethodType: METHOD, types.SimpleNamespace: OBJECT, functools.partial: METHOD,
+    types.FunctionType: FUNCTION, types.MethodType: METHOD, types.BuiltinFunctionType: METHOD,
+    types.MappingProxyType: MAPPING, type(functools.lru_cache(id)): METHOD, types.SimpleNamespace: OBJECT,
+    functools.partial: METHOD,
 }  # fmt: skip
 
 
@@ -69,7 +71,7 @@ def _classify(cls: type) -> int:
         return NESTED
     if issubclass(cls, ArrayBase):
         return TENSOR
-    if issubclass(cls, (*_ATOMS, enum.Enum)):
+    if issubclass(cls, (*_ATOMS, enum.Enum, int, float)):
         return VALUE
     if cls.__module__ == "numpy":
         return NUMPY
@@ -92,7 +94,7 @@ def _classify(cls: type) -> int:
 
 def _walkable(cls: type) -> bool:
     """Return whether objects of a class are looked into: those of this package and of the user's own modules."""
-    own = cls.__module__.split(".")[0] == PACKAGE
+    own = cls.__module__.split(".")[0] in (PACKAGE, "collections")
     return (own or users(cls.__module__)) and (cls.__flags__ & _HEAPTYPE != 0)
 
 
@@ -100,7 +102,9 @@ def _slots(cls: type) -> list[str]:
     found: list[str] = []
     for base in cls.__mro__:
         names = base.__dict__.get("__slots__", ())
-        found += [names] if isinstance(names, str) else names
+        for name in [names] if isinstance(names, str) else names:
+            private = name.startswith("__") and not name.endswith("__")
+            found.append(f"_{base.__name__.lstrip('_')}{name}" if private else name)
     return [name for name in found if name not in ("__weakref__", "__dict__")]
 
 
@@ -131,10 +135,11 @@ def children(kind: int, value: Any) -> list[tuple[Step, Any]]:
         return [(("component", k), c) for k, c in enumerate(value._c)]
     if kind == TENSOR:
         return [(("array", None), value.array)]
-    if kind == SEQUENCE:
-        return [(("item", k), v) for k, v in enumerate(value)]
-    if kind == MAPPING:
-        return [(("item", k), v) for k, v in value.items()]
+    if kind == SEQUENCE or kind == MAPPING:
+        pairs = enumerate(value) if kind == SEQUENCE else value.items()
+        inside: list[tuple[Step, Any]] = [(("item", k), v) for k, v in pairs]
+        more = getattr(value, "__dict__", None)
+        return inside + [(("attr", k), v) for k, v in more.items()] if more else inside
     if kind == STRUCT or kind == OBJECT:
         found = fields_of(value) if kind == STRUCT else members(value)
         below: list[tuple[Step, Any]] = [(("attr", k), v) for k, v in found]
@@ -146,8 +151,9 @@ def children(kind: int, value: Any) -> list[tuple[Step, Any]]:
     if kind == FUNCTION:
         return list(captured(value))
     if kind == METHOD:
-        names = ("func", "args", "keywords") if isinstance(value, functools.partial) else ("__self__", "__func__")
-        return [(("attr", name), getattr(value, name)) for name in names]
+        names = ("func", "args", "keywords", "__self__", "__func__", "__wrapped__")
+        held = [(("attr", name), getattr(value, name)) for name in names if hasattr(value, name)]
+        return [(step, v) for step, v in held if not isinstance(v, types.ModuleType)]
     return []
 
 
@@ -156,17 +162,18 @@ def atom(kind: int, value: Any) -> Any:
     if kind == NUMBER:
         return value.hex() if value.__class__ is float else value  # NaN equals itself, -0.0 is not 0.0
     if kind == VALUE:
-        return repr(value) if value.__class__ is slice else value
+        return repr(value) if value.__class__ in (slice, complex) else value
     if kind == NUMPY:
         return _numpy_key(value)
     if kind == TENSOR:
-        return value.shape[1:], len(value.shape)  # the first dimension follows from the size
+        # The first dimension follows from the size, unless there is nothing.
+        return value.shape if 0 in value.shape else (value.shape[1:], len(value.shape))
     if kind == MAPPING:
-        return tuple(k if type(k) in _KEYS or isinstance(k, enum.Enum) else Same(k) for k in value)
+        return tuple((type(k), k) if type(k) in _KEYS or isinstance(k, enum.Enum) else Same(k) for k in value)
     if kind == FUNCTION:
         return value.__code__
-    if kind == SAME or kind == CLASS:
-        return Same(value)
+    if kind == SAME or kind == CLASS or (kind == METHOD and isinstance(value, types.BuiltinFunctionType)):
+        return getattr(value, "__name__", "") if kind == METHOD else Same(value)
     if kind == CONTENT:
         if isinstance(value, _BYTES):
             return bytes(value)
@@ -236,7 +243,7 @@ class Walk:
             return
         tokens.append(atom(kind, value))
         below = children(kind, value)
-        own = own or (kind == OBJECT and cls.__module__.startswith(_OWN))
+        own = own or (kind == OBJECT and cls.__module__.startswith(_OWN) and not hasattr(cls, "frozen_open"))
         tokens.append(len(below))
         for step, child in below:
             if kind >= STRUCT:
@@ -262,6 +269,8 @@ def get(value: Any, step: Step) -> Any:
     if how == "wrapped":
         member = vars(value)[key]
         return member.fget if isinstance(member, property) else member.__func__
+    if how == "cell module":
+        return value.__closure__[key[0]].cell_contents.__dict__[key[1]]
     if how == "module":
         return value.__globals__[key[0]].__dict__[key[1]]
     return value.__globals__[key]
@@ -274,6 +283,8 @@ def put(value: Any, step: Step, new: Any) -> None:
         value[key] = new
     elif how == "attr":
         (type.__setattr__ if isinstance(value, type) else object.__setattr__)(value, key, new)
+    elif how == "cell module":
+        value.__closure__[key[0]].cell_contents.__dict__[key[1]] = new
     elif how == "module":
         value.__globals__[key[0]].__dict__[key[1]] = new
     elif how == "component":

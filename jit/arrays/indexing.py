@@ -69,7 +69,10 @@ def set_flat(x: Any, key: Any, value: Any) -> None:
         return
     else:
         raise TypeError(f"{cls.__name__} cannot be indexed by {type(key).__name__}")
-    scatter(x, convert(cls, value), index)
+    value = convert(cls, value)
+    if value._n.size not in (1, index._n.size):
+        raise RuntimeError(f"x[...] = value: {value._n.size} values do not fit into {index._n.size} elements")
+    scatter(x, value, index)
 
 
 def _check_mask(x: Any, mask: Any, value: Any) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import FreezeError
-from ..memory.pool import Buffer, pool, whole
+from ..memory.pool import Buffer, pool
 from ..runtime.engine import Launch, Operand
 from ..trace import user_line
 
@@ -76,7 +76,7 @@ class Recorder:
         """Note which copies of last packets must be made again before a replay."""
         for array, end in zip(launch.operands or (), tail, strict=True):
             if isinstance(array, Buffer) and isinstance(end, tuple):
-                base, offset = whole(array)
+                base, offset = self.nearest(array)
                 slot, start = self._numbers[base], -end[1]
                 if self.slots[slot].kind == "input":
                     self.tails.append((slot, end[0], offset + start, array.nbytes - start))
@@ -85,8 +85,8 @@ class Recorder:
         if isinstance(operand, int):
             return -1, operand
         buffer, offset = operand if isinstance(operand, tuple) else (operand, 0)
-        if buffer.owner.__class__ is Buffer:
-            buffer, more = whole(buffer)
+        if buffer.owner.__class__ is Buffer and buffer not in self._numbers:
+            buffer, more = self.nearest(buffer)
             offset += more
             access = access.replace("own", "whole")  # element k of a view is another one of the whole
         slot = self._slot(buffer, access)
@@ -114,6 +114,13 @@ class Recorder:
             )
         self._numbers[buffer] = len(self.slots) - 1
         return len(self.slots) - 1
+
+    def nearest(self, buffer: Buffer) -> tuple[Buffer, int]:
+        """Return what a view is a part of, an input if there is one on the way, and the offset in bytes."""
+        found = buffer
+        while found not in self._numbers and found.owner.__class__ is Buffer:
+            found = found.owner
+        return found, buffer.ptr - found.ptr
 
     def number(self, buffer: Buffer) -> int | None:
         """Return the slot of a buffer, None if no launch used it."""

@@ -191,6 +191,8 @@ class Pool:
         return found
 
     def _new_slab(self, block: int, flushed: bool) -> int | None:
+        if self.live + block > (self.limit or self.allowed):
+            return None
         count = self.slabs.next_count(block)
         start = self._slab_space(block * count, flushed)
         if start is None:

@@ -77,11 +77,15 @@ class Runtime:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self.jobs_before = 0  # jobs of the pools there were before
+        self._threads: ThreadPool | None = None
         self.reset()
 
     def reset(self) -> None:
         """Forget threads and jobs (a forked child has none of its parent's threads)."""
-        self._threads: ThreadPool | None = None
+        if self._threads is not None:
+            self.jobs_before = self._threads.submitted
+        self._threads = None
         self.thread_count = 0
         self.recorder: Any = None  # what notes launches while a frozen function is recorded
         self.guards: list[tuple[int, Buffer, str]] = []  # (job, flag, what is wrong if it is set) of replays
@@ -96,7 +100,7 @@ class Runtime:
             with self.lock:
                 if self._threads is None:
                     self.thread_count = self.thread_count or default_threads()
-                    self._threads = ThreadPool(self.thread_count)
+                    self._threads = ThreadPool(self.thread_count, self.jobs_before)
         return self._threads
 
     def set_threads(self, count: int) -> None:
@@ -198,6 +202,7 @@ class Runtime:
         with self.lock:
             if self._threads is not None:
                 self._threads.stop()
+                self.jobs_before = self._threads.submitted
                 self._threads = None
                 self.in_flight.clear()
 
@@ -211,7 +216,7 @@ runtime = Runtime()
 pool().pressure.append(runtime.sync)  # launches in flight hold their buffers
 atexit.register(runtime.shutdown)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=runtime.sync, after_in_child=_after_fork)  # a child has no workers to finish launches
 
 
 def chunk_limit() -> int:

@@ -274,9 +274,9 @@ def _module() -> CompiledModule:
 
 
 class ThreadPool:
-    """Worker threads (one less than `threads`, the caller is the last one) and their ring of jobs."""
+    """Worker threads (one less than `threads`, the caller is the last one) and their ring of jobs, `done` before."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, done: int = 0) -> None:
         module = _module()
         word, pointer = ctypes.c_int64, ctypes.c_void_p
         self.threads = threads
@@ -289,6 +289,8 @@ class ThreadPool:
         self._wait = ctypes.CFUNCTYPE(None, pointer, word)(module.address("wait"))
         self._worker = ctypes.CFUNCTYPE(None, pointer, word)(module.address("worker"))
         self.words = (word * 64).from_address(self.shared)
+        # Numbers go on from those of an earlier pool: buffers remember by which job they are written.
+        self.words[SUBMITTED] = self.words[COMPLETED] = done
         self._workers = [
             threading.Thread(target=self._worker, args=(self.shared, _SPIN), daemon=True, name=f"luxgrad-{k}")
             for k in range(threads - 1)

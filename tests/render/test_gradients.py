@@ -40,6 +40,7 @@ from lanes import DOUBLE
 
 from luxgrad.ad import api
 from luxgrad.jit.arrays import reduce
+from luxgrad.jit.errors import SceneError
 from luxgrad.render.render import render
 from luxgrad.render.traverse import traverse
 
@@ -203,3 +204,15 @@ def test_nothing_to_differentiate_leaves_no_trace() -> None:
     assert not api.grad_enabled(image)
     with pytest.raises(RuntimeError):
         api.backward(reduce.sum(image.array))
+
+
+def test_parameters_changed_before_backward_are_refused() -> None:
+    objects, key, depth = CASES["reflectance"]
+    scene = scene_of(objects, "prb", depth)
+    params = traverse(scene)
+    api.enable_grad(params[key])
+    image = render(scene, params)
+    params[key] = params[key] * 0.5
+    params.update()
+    with pytest.raises(SceneError, match=f"'{key}' was changed after the image was rendered"):
+        api.backward(reduce.mean(image, None))
