@@ -72,11 +72,11 @@ def main() -> None:
     else:
         arguments = ["--size", str(options.size), "--spp", str(options.spp)]
         common.run(options, __file__, "luxgrad", "mitsuba", arguments)
-        commands = {"luxgrad": [sys.executable, "-c", _FIRST.format(system="luxgrad.mi", spp=16)]}
+        commands = {"luxgrad": [sys.executable, "-c", _FIRST.format(system="luxgrad.mi", spp=options.spp)]}
         if options.peer:
-            commands["mitsuba"] = [options.peer, "-c", _FIRST.format(system="mitsuba", spp=16)]
+            commands["mitsuba"] = [options.peer, "-c", _FIRST.format(system="mitsuba", spp=options.spp)]
         if options.only in "first picture":
-            common.cold_and_warm(commands, max(1, options.rounds // 3), "first picture 256x256, 16 spp")
+            common.cold_and_warm(commands, max(1, options.rounds // 3), f"first picture 256x256, {options.spp} spp")
 
 
 if __name__ == "__main__":
