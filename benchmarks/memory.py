@@ -3,7 +3,8 @@
     python benchmarks/memory.py --peer /path/to/python-with-mitsuba [--size 4000000] [--steps 10000] [--only prb]
 
 Peaks are what was obtained from the system while a program ran (the watermark of either system), caches emptied and
-the program run once before. `--steps` repeats a frozen step and prints what memory is held every tenth of them.
+the program run once before. `--steps` repeats a frozen step and prints what memory is held every tenth of
+them; `--pool` times requests for memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import time
 from typing import Any
 
 import common
@@ -228,6 +230,21 @@ def growth(steps: int) -> None:
         x = step(x)
 
 
+def pool_times(live: int = 300, steps: int = 50_000) -> None:
+    """Print what a request and its return cost with so many blocks alive (A3: at most 5 microseconds together)."""
+    from luxgrad.jit.memory.pool import Pool
+
+    pool, rng = Pool(), np.random.default_rng(1)
+    sizes = [int(n) for n in 2 ** rng.uniform(6, 26, 4096)]
+    places = [int(n) for n in rng.integers(0, live, 4096)]
+    held: list[Any] = [pool.allocate(n) for n in sizes[:live]]
+    begin = time.perf_counter()
+    for k in range(steps):
+        held[places[k & 4095]] = None
+        held[places[k & 4095]] = pool.allocate(sizes[k & 4095])
+    print(f"A3: {1e6 * (time.perf_counter() - begin) / steps:.2f} us for a request and a return, {live} blocks alive")
+
+
 def table(rows: common.Rows) -> None:
     """Print peaks and their ratio, the part that this benchmark is about."""
     print(f"\n{'program':<40}{OURS + ' MiB':>16}{PEER + ' MiB':>16}{'ours / theirs':>16}")
@@ -242,9 +259,13 @@ def main() -> None:
     options = common.parser(__doc__)
     options.add_argument("--size", type=int, default=4_000_000, help="elements of the arrays (%(default)s)")
     options.add_argument("--steps", type=int, default=0, help="replay a frozen step so often and print what is held")
+    options.add_argument("--pool", action="store_true", help="print what requests for memory cost")
     chosen: argparse.Namespace = options.parse_args()
     if chosen.worker:
         worker(chosen.worker, chosen.size)
+        return
+    if chosen.pool:
+        pool_times()
         return
     if chosen.steps:
         growth(chosen.steps)

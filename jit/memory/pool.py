@@ -89,6 +89,7 @@ class Pool:
         self.small_top = self.top = self.base = self.end = 0
         self.ranged: bool | None = None  # None: the source was not asked yet
         self.touched = Touched()  # of the range: what is counted as obtained from the system
+        self.cooled = False  # whether anything in the range was given back: until then free blocks are all touched
         self.arenas = 0  # bytes in arenas of frozen functions, part of `live`
         self.live = self.live_peak = self.reserved = self.reserved_peak = 0
         self.n_alloc = self.n_hit = self.n_os = self.n_flush = 0
@@ -98,12 +99,11 @@ class Pool:
     def block_size(self, nbytes: int) -> int:
         """Return the bytes really taken for a request: steps of the alignment, eight per octave below 4 KiB."""
         step = self.alignment
-        nbytes = max(step, (nbytes + step - 1) // step * step)
-        if nbytes <= SMALL:
-            coarse = 1 << max(0, (nbytes - 1).bit_length() - 4)
-            if coarse > step:
-                nbytes = -(-nbytes // coarse) * coarse
-        return nbytes
+        if nbytes > SMALL:
+            return (nbytes + step - 1) // step * step
+        coarse = 1 << max(0, (nbytes - 1).bit_length() - 4)
+        step = max(step, coarse)
+        return max(step, (nbytes + step - 1) // step * step)
 
     def allocate(self, nbytes: int) -> Buffer:
         """Return a buffer of at least `nbytes`; raises OutOfMemoryError if nothing that can be given up is enough."""
@@ -115,7 +115,7 @@ class Pool:
                 self.serial += 1
                 if self.parked:
                     self._drain()
-                ptr = self._take(block)
+                ptr = self._take(block) if block <= SMALL else self._take_large(block, False)
                 if ptr is None:
                     ptr = self._under_pressure(block, nbytes)
                 self.blocks[ptr] = block
@@ -136,7 +136,9 @@ class Pool:
             try:
                 self._free(ptr, block)
             finally:
-                self._settle()
+                if self.returned:
+                    self._settle()
+                self.busy = False
 
     def _free(self, ptr: int, block: int) -> None:
         del self.blocks[ptr]
@@ -186,7 +188,7 @@ class Pool:
                 return None
             return self._grow(block)
         self.n_hit += 1
-        if self.ranged:
+        if self.cooled:
             self._reserved(self.touched.add(found, found + block))
         return found
 
@@ -306,6 +308,7 @@ class Pool:
                 self.source.give_back(start)
                 self.reserved -= size
         if self.ranged:
+            self.cooled = True
             for heap in (self.heap, self.slabs.space):
                 for start, size in heap.sizes.items():
                     self.reserved -= self.touched.discard(*self.source.cool(start, size))
