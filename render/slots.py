@@ -144,16 +144,16 @@ def _vector(parameter: Parameter, value: Any, props: Properties, name: str) -> A
 
 def _transform(parameter: Parameter, value: Any, props: Properties, name: str) -> ScalarTransform4f:
     if isinstance(value, ScalarTransform4f):
-        _check_matrix(value.matrix, name)
+        check_matrix(value.matrix, name)
         return value
     matrix = _matrix(value)
-    _check_matrix(matrix, name)
+    check_matrix(matrix, name)
     if matrix.shape == (3, 3):
         return ScalarTransform4f.from_plane(ScalarTransform3f(matrix))
     return ScalarTransform4f(matrix)
 
 
-def _check_matrix(matrix: Any, name: str) -> None:
+def check_matrix(matrix: Any, name: str) -> None:
     """Raise SceneError for a transform with NaN or infinite numbers, or that maps everything to a line or point."""
     if not np.isfinite(matrix).all():
         raise SceneError(f"{name}: the transform has numbers that are not finite:\n{matrix}")

@@ -11,8 +11,10 @@ from ..jit.arrays import tree
 from ..jit.arrays.base import ArrayBase
 from ..jit.arrays.create import make_opaque
 from ..jit.errors import LuxgradError, SceneError, WrongTypeError
+from ..jit.runtime.engine import runtime
 from ..jit.runtime.evaluate import evaluate
 from .interfaces.object import ParamFlags
+from .slots import check_matrix
 
 # Names of the development version of Mitsuba for the same arrays.
 ALIASES = {"positions": "vertex_positions", "normals": "vertex_normals", "texcoords": "vertex_texcoords"}
@@ -149,6 +151,8 @@ class SceneParameters:
             raise SceneError(
                 f"scene parameter '{key}' is a {kind.__name__}; a {type(value).__name__} cannot be converted: {error}"
             ) from error
+        if entry.name == "to_world" and runtime.recorder is None:
+            check_matrix(converted.numpy().reshape(4, 4), key)
         # Values that one object has once (colours, roughness, transforms) are read by all lanes.
         sizes = {x._n.size for x in tree.arrays(converted)} - {1}
         single = getattr(type(entry.owner), "merge_fields", None) is not None

@@ -98,3 +98,18 @@ def test_calls(params: Any) -> None:
     for thing in (3, None, {"a": 1}, [params], mi.Scene):
         with pytest.raises(WrongTypeError, match=r"traverse\(\): a scene or an object in one is needed"):
             mi.traverse(thing)
+
+
+@pytest.mark.parametrize("bad", [0.0, float("nan")])
+def test_transforms_that_flatten_or_are_not_finite_are_refused(bad):
+    from luxgrad import mi
+    from luxgrad.jit.errors import SceneError
+
+    mi.set_variant("llvm_ad_rgb")
+    scene = mi.load_dict({"type": "scene", "eye": {"type": "perspective"}, "wall": {"type": "rectangle"}})
+    params = mi.traverse(scene)
+    for key in ("eye.to_world", "wall.to_world"):
+        before = params[key].numpy().copy()
+        with pytest.raises(SceneError, match=f"{key}: the transform"):
+            params[key] = mi.ScalarTransform4f().scale(bad)
+        assert (params[key].numpy() == before).all()
