@@ -187,6 +187,11 @@ class _Cut:
 _CUT: Any = _Cut()
 
 
+def is_cut(node: ADNode | None) -> bool:
+    """Return whether a traversal has removed the edges of a node: gradients would end there without a word."""
+    return node is not None and node.rule is _CUT
+
+
 def forward_pass(roots: Iterable[ADNode], flags: ADFlag) -> None:
     """Send the tangents of `roots` to everything that depends on them."""
     heap: list[tuple[int, ADNode]] = []
@@ -265,4 +270,4 @@ def _run_forward(heap: list[tuple[int, ADNode]], sources: set[int], flags: ADFla
                 node.rule, node.parents, node.args, node.data = _CUT, (), (), None
 
 
-__all__ = ["ADFlag", "accumulate", "backward_pass", "forward_pass", "forward_into"]
+__all__ = ["ADFlag", "accumulate", "backward_pass", "forward_into", "forward_pass", "is_cut"]

@@ -66,6 +66,7 @@ def render(
     if integrator is None:
         integrator = scene.integrator() or default_integrator(scene)
     check_integrator(integrator)
+    scene.renew_derivatives()
     if not integrator.replays:
         # No derivative of its own: its operations are recorded like any others.
         scene.refresh()

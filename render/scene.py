@@ -182,6 +182,13 @@ class Scene(Object):
         if self._surfaces is not None and not self._surfaces.is_current():
             self._surfaces = None
 
+    def renew_derivatives(self) -> None:
+        """Let shapes derive again what an earlier backward pass has cut from their parameters."""
+        for shape in self._shapes:
+            renew = getattr(shape, "renew_derivatives", None)
+            if renew is not None:
+                renew()
+
     def prepare_tangents(self) -> list[Any]:
         """Compute the tangents of all tables from those of the parameters (forward mode).
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...ad.api import detach, grad_enabled, suspend_grad
+from ...ad.traverse import is_cut
 from ...jit.arrays import functions as f
 from ...jit.arrays.create import arange, opaque
 from ...jit.arrays.linear import cross, norm, normalize
@@ -136,6 +137,12 @@ class Mesh(Shape):
                 raise SceneError(
                     f'mesh "{self._id}": {name} needs {width} numbers for each of {count} vertices, found {found}'
                 )
+
+    def renew_derivatives(self) -> None:
+        """Derive the normals from the vertices once more if a backward pass has cut what connected them."""
+        if self._derived is not None and self._derived == _identity(self.vertex_normals):
+            if is_cut(self.vertex_normals._ad) and self.vertex_positions._ad is not None:
+                self.recompute_vertex_normals()
 
     def recompute_vertex_normals(self) -> None:
         """Set smooth normals, weighted by the angles at each vertex (Thuermer and Wuethrich 1998)."""

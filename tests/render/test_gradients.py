@@ -216,3 +216,24 @@ def test_parameters_changed_before_backward_are_refused() -> None:
     params.update()
     with pytest.raises(SceneError, match=f"'{key}' was changed after the image was rendered"):
         api.backward(reduce.mean(image, None))
+
+
+def test_second_backward_without_update_has_all_gradients() -> None:
+    """A backward pass cuts the edges from normals to vertices; the next rendering must not lose their share."""
+    floor = {
+        "type": "ply", "filename": str(Path(__file__).parent / "data" / "bent.ply"),
+        "bsdf": {"type": "diffuse"},
+    }  # fmt: skip
+    scene = scene_of({"floor": floor, "point": POINT}, "prb", 2)
+    params = traverse(scene)
+    key = next(k for k in params.keys() if k.endswith("vertex_positions"))
+    assert "floor.vertex_normals" in params
+    api.enable_grad(params[key])
+    params.update()
+    found = []
+    for _ in range(3):
+        api.clear_grad(params[key])
+        api.backward(reduce.mean(render(scene, params, seed=3), None))
+        found.append(api.grad(params[key]).numpy().copy())
+    assert np.abs(found[0]).max() > 0
+    assert np.array_equal(found[0], found[1]) and np.array_equal(found[0], found[2])
